@@ -1,0 +1,2 @@
+# `cmake --install` gives a package that find_package(Troupe) uses.
+include(CMakePackageConfigHelpers)
