@@ -1,0 +1,124 @@
+#pragma once
+
+#include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/message.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.hpp"
+#include "runtime/base/node_id.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace troupe {
+
+/// A node as the membership knows it.
+struct Member {
+  NodeId node;
+  std::string name;
+  transport::Address address;   ///< of the transport that carries actors
+  transport::Address liveness;  ///< of the transport that carries heartbeats
+  std::string host;             ///< equal means: the same machine and namespace
+  std::uint32_t process = 0;    ///< pid there
+  std::uint32_t slots = 0;      ///< ranks it can compute at the same time; 0 for a head that only leads
+  std::uint64_t joined = 0;     ///< generation at which it came in
+};
+
+/// The members of one generation, in the order of joining. The head is among them.
+struct View {
+  std::uint64_t generation = 0;
+  NodeId head;
+  std::vector<Member> members;
+
+  const Member* find(NodeId node) const;
+};
+
+/// Why a node went.
+struct Departure {
+  NodeId node;
+  std::string name;
+  Error reason;  ///< `cancelled` when it left on its own
+};
+
+struct RuntimeOptions {
+  std::string name = "node";
+  transport::Address listen{"127.0.0.1", 0};
+  std::string token;             ///< needed to listen on anything but loopback
+  std::uint32_t slots = 1;       ///< ranks computed at the same time here
+  std::size_t threads = 0;       ///< of the actor scheduler; 0 means slots + 1
+  Duration join_timeout = std::chrono::seconds(10);
+  Duration heartbeat_period = std::chrono::milliseconds(100);
+  Duration heartbeat_limit = std::chrono::seconds(1);  ///< silence that makes a node suspect
+  bool shared_memory = true;
+  /// Adds the program's message types and actor types.
+  std::function<void(caf::actor_system_config&)> configure;
+};
+
+/// One node of a cluster, inside this process: the face of Troupe for programs that embed it.
+///
+/// Takes no signal handler, keeps no global state; several fit in one process. After stop() no
+/// thread, file or shared segment of it is left.
+///
+/// Ownership: the program owns it; actors spawned through it end at stop().
+/// Threads:   any, unless a method says otherwise.
+/// Failure:   what can fail returns an error; the loss of other nodes is reported to subscribers.
+class Runtime {
+ public:
+  /// Starts a cluster of which this process is the head. Errors: `address_in_use`,
+  /// `permission_denied` (listening beyond loopback without a token), `invalid_argument`.
+  static Result<std::unique_ptr<Runtime>> start_cluster(RuntimeOptions options);
+
+  /// Joins the cluster whose head listens at `head`. Returns when this node is in and connected to
+  /// all others. Errors: `unavailable`, `deadline_exceeded`, `permission_denied`,
+  /// `version_mismatch`.
+  static Result<std::unique_ptr<Runtime>> join(const transport::Address& head,
+                                               RuntimeOptions options);
+
+  virtual ~Runtime() = default;
+
+  virtual NodeId id() const = 0;
+  virtual transport::Address address() const = 0;  ///< what others join at
+  virtual bool is_head() const = 0;
+  virtual caf::actor_system& system() = 0;
+  virtual View view() const = 0;
+
+  /// Waits until `count` nodes with slots are members. Errors: `deadline_exceeded` with how many
+  /// there are, `unavailable` if this node fell out.
+  virtual Status wait_for_nodes(std::size_t count, Duration timeout) = 0;
+
+  /// Calls `on_change` with each new view and who left for it, on a thread of the runtime; it must
+  /// return soon. Ends when the returned number is given to unsubscribe(), which waits for a call
+  /// in progress.
+  using ViewCallback = std::function<void(const View&, const std::vector<Departure>&)>;
+  virtual std::uint64_t subscribe(ViewCallback on_change) = 0;
+  virtual void unsubscribe(std::uint64_t subscription) = 0;
+
+  /// Set when this node was fenced (it was suspected and put out) or lost its head: it is out of
+  /// the cluster for good. ok() while it is in.
+  virtual Status membership_status() const = 0;
+  /// Waits until this node is out (fenced, head lost, or stop()), or until `timeout`.
+  virtual Status wait_until_out(Duration timeout) = 0;
+
+  // Actors; see remoting::Remoting for errors. Blocking: not from a cooperative actor.
+  virtual Status register_name(const std::string& name, const caf::actor& actor) = 0;
+  virtual Result<caf::actor> lookup(NodeId node, const std::string& name,
+                                    Duration timeout = std::chrono::seconds(5)) = 0;
+  virtual Result<caf::actor> spawn_on(NodeId node, const std::string& type, caf::message arguments,
+                                      Duration timeout = std::chrono::seconds(5)) = 0;
+  virtual void spawn_on_async(NodeId node, const std::string& type, caf::message arguments,
+                              Duration timeout, std::function<void(Result<caf::actor>)> done) = 0;
+
+  virtual transport::Stats transport_stats() const = 0;
+
+  /// Leaves the cluster in order (the head ends it for all) and stops everything. Idempotent;
+  /// the destructor calls it.
+  virtual void stop() = 0;
+};
+
+}  // namespace troupe
