@@ -1,0 +1,13 @@
+// What a user's program looks like: installed headers by <troupe/...>, and nothing of the sources.
+#include <cstdio>
+#include <troupe/runtime/memory/buffer_pool.hpp>
+
+int main() {
+  troupe::BufferPool pool;
+  auto buffer = pool.acquire(10000);
+  if (!buffer.ok()) {
+    std::fprintf(stderr, "%s\n", troupe::to_string(buffer.error()).c_str());
+    return 1;
+  }
+  std::printf("consumer: ok, %zu bytes\n", buffer->size());
+}
