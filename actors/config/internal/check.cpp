@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "actors/config/internal/key_table.hpp"
+
+namespace troupe::train::internal {
+namespace {
+
+std::optional<Problem> problem(std::string_view key, std::string what) {
+  return Problem{key, std::move(what)};
+}
+
+std::optional<Problem> check_integer(const Key& key, std::uint64_t value) {
+  if (value >= key.least && value <= key.most) return std::nullopt;
+  if (key.most == static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return problem(key.name, fmt::format("but must be at least {}", key.least));
+  return problem(key.name,
+                 fmt::format("but must be an integer from {} to {}", key.least, key.most));
+}
+
+std::optional<Problem> check_number(const Key& key, double value) {
+  const bool low_fits = key.above_low ? value > key.low : value >= key.low;
+  const bool high_fits = key.below_high ? value < key.high : value <= key.high;
+  if (low_fits && high_fits) return std::nullopt;  // not so for NaN
+  return problem(key.name, fmt::format("but must be a number {} {} and {} {}",
+                                       key.above_low ? "above" : "of at least", key.low,
+                                       key.below_high ? "below" : "at most", key.high));
+}
+
+std::optional<Problem> check_text(const Key& key, const std::string& value) {
+  if (key.choices.empty()) {
+    if (!value.empty()) return std::nullopt;
+    return problem(key.name, "but must not be empty");
+  }
+  if (std::find(key.choices.begin(), key.choices.end(), value) != key.choices.end())
+    return std::nullopt;
+  const auto meant = closest(value, key.choices);
+  if (!meant.empty() && key.choices.size() > 1)
+    return problem(key.name, fmt::format("but must be one of {}; did you mean \"{}\"?",
+                                         fmt::join(key.choices, ", "), meant));
+  return problem(key.name, fmt::format("but must be {}{}", key.choices.size() > 1 ? "one of " : "",
+                                       fmt::join(key.choices, ", ")));
+}
+
+std::optional<Problem> check_integers(const Key& key, const std::vector<std::uint32_t>& values) {
+  for (const std::uint32_t value : values)
+    if (value < key.least || value > key.most)
+      return problem(key.name, fmt::format("but each of its integers must be from {} to {}",
+                                           key.least, key.most));
+  if (values.size() > 64) return problem(key.name, "but must have at most 64 integers");
+  return std::nullopt;
+}
+
+bool is_file_name(const std::string& name) {
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= 100 && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+}  // namespace
+
+std::optional<Problem> check_range(const Key& key, const JobConfig& config) {
+  JobConfig copy = config;
+  return std::visit(
+      [&](auto access) -> std::optional<Problem> {
+        const auto& value = access(copy);
+        using T = std::remove_cvref_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, bool>) {
+          return std::nullopt;
+        } else if constexpr (std::is_integral_v<T>) {
+          return check_integer(key, value);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return check_number(key, value);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return check_text(key, value);
+        } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+          if (!key.required || !value.empty()) return std::nullopt;
+          return problem(key.name, "but must name a file");
+        } else {
+          return check_integers(key, value);
+        }
+      },
+      key.field);
+}
+
+std::optional<Problem> check_together(const JobConfig& c) {
+  if (!is_file_name(c.name))
+    return problem(
+        "job.name",
+        "but must be letters, digits, '.', '_' and '-', at most 100, not '.' first: files "
+        "are called by it");
+  if (c.data.batch % c.ranks != 0) {
+    const std::uint64_t down = c.data.batch / c.ranks * c.ranks;
+    return problem("data.batch",
+                   fmt::format("which the {} ranks cannot share equally; take {}", c.ranks,
+                               down == 0 ? fmt::format("{}", c.ranks)
+                                         : fmt::format("{} or {}", down, down + c.ranks)));
+  }
+  if (!c.data.drop_last)
+    return problem(
+        "data.drop_last",
+        "but an epoch's incomplete last batch can only be left out so far; remove the key");
+  if (c.model.name != "mlp" && !c.model.hidden.empty())
+    return problem("model.hidden",
+                   fmt::format("but a {} has its own layers; remove the key or take the model mlp",
+                               c.model.name));
+  if (c.optimizer.nesterov && c.optimizer.momentum == 0)
+    return problem("optimizer.nesterov",
+                   "but there is no momentum; set optimizer.momentum, 0.9 for example");
+  if (c.optimizer.schedule.kind == "cosine" && c.optimizer.schedule.final_lr > c.optimizer.lr)
+    return problem("optimizer.schedule.final_lr",
+                   fmt::format("but must be at most optimizer.lr, which is {}", c.optimizer.lr));
+  return std::nullopt;
+}
+
+std::string to_sentence(const Problem& problem, const JobConfig& config) {
+  const Key* key = find_key(problem.key);
+  return fmt::format("'{}' is {}, {}", problem.key, print_value(*key, config), problem.what);
+}
+
+}  // namespace troupe::train::internal

@@ -1,0 +1,158 @@
+#include "actors/config/internal/key_table.hpp"
+
+#include <array>
+
+namespace troupe::train::internal {
+namespace {
+
+using U32 = Access<std::uint32_t>;
+using U64 = Access<std::uint64_t>;
+using Number = Access<double>;
+using Boolean = Access<bool>;
+using Text = Access<std::string>;
+using Path = Access<std::filesystem::path>;
+using Integers = Access<std::vector<std::uint32_t>>;
+
+constexpr std::array<std::string_view, 2> kModels = {"lenet5", "mlp"};
+constexpr std::array<std::string_view, 1> kFormats = {"idx"};
+constexpr std::array<std::string_view, 1> kOptimizers = {"sgd"};
+constexpr std::array<std::string_view, 3> kSchedules = {"constant", "step", "cosine"};
+
+#define TROUPE_FIELD(Type, member) Type([](JobConfig & config) -> auto& { return config.member; })
+
+const Key kKeys[] = {
+    {.name = "job.name", .field = TROUPE_FIELD(Text, name), .part = Part::operation},
+    {.name = "job.ranks",
+     .field = TROUPE_FIELD(U32, ranks),
+     .required = true,
+     .least = 1,
+     .most = 65536},
+    {.name = "job.epochs", .field = TROUPE_FIELD(U64, epochs), .least = 1, .most = 1000000},
+    {.name = "job.seed", .field = TROUPE_FIELD(U64, seed)},
+    {.name = "job.threads_per_rank",
+     .field = TROUPE_FIELD(U32, threads_per_rank),
+     .least = 1,
+     .most = 1024},
+
+    {.name = "model.name",
+     .field = TROUPE_FIELD(Text, model.name),
+     .required = true,
+     .choices = kModels},
+    {.name = "model.hidden",
+     .field = TROUPE_FIELD(Integers, model.hidden),
+     .least = 1,
+     .most = 1u << 20},
+    {.name = "model.classes", .field = TROUPE_FIELD(U32, model.classes), .least = 2, .most = 256},
+
+    {.name = "data.format", .field = TROUPE_FIELD(Text, data.format), .choices = kFormats},
+    {.name = "data.directory",
+     .field = TROUPE_FIELD(Path, data.directory),
+     .part = Part::operation,
+     .base = Base::job_folder},
+    {.name = "data.train_images",
+     .field = TROUPE_FIELD(Path, data.train_images),
+     .part = Part::operation,
+     .required = true,
+     .base = Base::data_directory},
+    {.name = "data.train_labels",
+     .field = TROUPE_FIELD(Path, data.train_labels),
+     .part = Part::operation,
+     .required = true,
+     .base = Base::data_directory},
+    {.name = "data.test_images",
+     .field = TROUPE_FIELD(Path, data.test_images),
+     .part = Part::operation,
+     .required = true,
+     .base = Base::data_directory},
+    {.name = "data.test_labels",
+     .field = TROUPE_FIELD(Path, data.test_labels),
+     .part = Part::operation,
+     .required = true,
+     .base = Base::data_directory},
+    {.name = "data.batch",
+     .field = TROUPE_FIELD(U64, data.batch),
+     .required = true,
+     .least = 1,
+     .most = std::uint64_t{1} << 31},
+    {.name = "data.drop_last", .field = TROUPE_FIELD(Boolean, data.drop_last)},
+    {.name = "data.mean", .field = TROUPE_FIELD(Number, data.mean), .low = -1e6, .high = 1e6},
+    {.name = "data.std", .field = TROUPE_FIELD(Number, data.std), .low = 1e-6, .high = 1e6},
+
+    {.name = "optimizer.name", .field = TROUPE_FIELD(Text, optimizer.name), .choices = kOptimizers},
+    {.name = "optimizer.lr",
+     .field = TROUPE_FIELD(Number, optimizer.lr),
+     .above_low = true,
+     .high = 1e6},
+    {.name = "optimizer.momentum",
+     .field = TROUPE_FIELD(Number, optimizer.momentum),
+     .high = 1,
+     .below_high = true},
+    {.name = "optimizer.weight_decay",
+     .field = TROUPE_FIELD(Number, optimizer.weight_decay),
+     .high = 1e3},
+    {.name = "optimizer.nesterov", .field = TROUPE_FIELD(Boolean, optimizer.nesterov)},
+    {.name = "optimizer.schedule.kind",
+     .field = TROUPE_FIELD(Text, optimizer.schedule.kind),
+     .choices = kSchedules},
+    {.name = "optimizer.schedule.warmup_steps",
+     .field = TROUPE_FIELD(U64, optimizer.schedule.warmup_steps)},
+    {.name = "optimizer.schedule.step_epochs",
+     .field = TROUPE_FIELD(U64, optimizer.schedule.step_epochs),
+     .least = 1},
+    {.name = "optimizer.schedule.gamma",
+     .field = TROUPE_FIELD(Number, optimizer.schedule.gamma),
+     .above_low = true,
+     .high = 1e3},
+    {.name = "optimizer.schedule.final_lr",
+     .field = TROUPE_FIELD(Number, optimizer.schedule.final_lr),
+     .high = 1e6},
+
+    {.name = "checkpoint.directory",
+     .field = TROUPE_FIELD(Path, checkpoint.directory),
+     .part = Part::operation,
+     .base = Base::working_folder},
+    {.name = "checkpoint.every_steps",
+     .field = TROUPE_FIELD(U64, checkpoint.every_steps),
+     .part = Part::operation},
+    {.name = "checkpoint.keep",
+     .field = TROUPE_FIELD(U32, checkpoint.keep),
+     .part = Part::operation,
+     .least = 1,
+     .most = 100000},
+
+    {.name = "operation.bucket_bytes",
+     .field = TROUPE_FIELD(U64, operation.bucket_bytes),
+     .part = Part::operation,
+     .least = 4096,
+     .most = std::uint64_t{1} << 30},
+    {.name = "operation.log_every",
+     .field = TROUPE_FIELD(U64, operation.log_every),
+     .part = Part::operation,
+     .least = 1},
+    {.name = "operation.prefetch",
+     .field = TROUPE_FIELD(U32, operation.prefetch),
+     .part = Part::operation,
+     .most = 1024},
+};
+
+#undef TROUPE_FIELD
+
+}  // namespace
+
+std::span<const Key> keys() {
+  return kKeys;
+}
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : kKeys)
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+std::string_view type_name(const Key& key) {
+  static constexpr std::string_view kNames[] = {"integer", "integer", "number",  "boolean",
+                                                "string",  "path",    "integers"};
+  return kNames[key.field.index()];
+}
+
+}  // namespace troupe::train::internal

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.hpp"
+
+namespace troupe::train {
+
+// A job as its file says. docs/job-file.md describes every key; the groups are the file's tables.
+
+struct ModelConfig {
+  std::string name = {};  ///< "lenet5" or "mlp"
+  std::vector<std::uint32_t> hidden =
+      {};                      ///< mlp: width of each hidden layer; empty is a linear model
+  std::uint32_t classes = 10;  ///< labels are 0 .. classes-1
+};
+
+struct DataConfig {
+  std::string format = "idx";
+  std::filesystem::path directory = {};  ///< in front of the four names below
+  std::filesystem::path train_images = {};
+  std::filesystem::path train_labels = {};
+  std::filesystem::path test_images = {};
+  std::filesystem::path test_labels = {};
+  std::uint64_t batch = 0;  ///< samples of one step over all ranks
+  bool drop_last = true;    ///< an epoch's last, incomplete batch is left out
+  double mean = 0.0;        ///< a pixel is fed as (pixel / 255 - mean) / std
+  double std = 1.0;
+};
+
+struct ScheduleConfig {
+  std::string kind = "constant";   ///< "constant", "step" or "cosine"
+  std::uint64_t warmup_steps = 0;  ///< the rate first grows from 0 over so many steps
+  std::uint64_t step_epochs = 1;   ///< step: the rate changes after so many epochs
+  double gamma = 0.1;              ///< step: and is multiplied by this
+  double final_lr = 0.0;           ///< cosine: the rate at the end
+};
+
+struct OptimizerConfig {
+  std::string name = "sgd";
+  double lr = 0.01;
+  double momentum = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  ScheduleConfig schedule;
+};
+
+struct CheckpointConfig {
+  std::filesystem::path directory = {};  ///< empty: runs/<name of the job>
+  std::uint64_t every_steps = 100;       ///< 0: only when the job ends
+  std::uint32_t keep = 3;                ///< newest ones that stay
+};
+
+/// Speed and comfort. Nothing here changes a single bit of the result.
+struct OperationConfig {
+  std::uint64_t bucket_bytes = std::uint64_t{1} << 20;  ///< gradients are reduced in such runs
+  std::uint64_t log_every = 10;                         ///< steps between two lines of progress
+  std::uint32_t prefetch = 2;                           ///< batches a loader is ahead
+};
+
+/// Everything that a job is. The result is a function of `model`, `data` (the files' content, not
+/// their names), `optimizer`, `ranks`, `epochs`, `seed` and `threads_per_rank`; the rest changes
+/// only speed and where things are written.
+///
+/// Threads: a value type.
+struct JobConfig {
+  std::string name = "job";
+  std::uint32_t ranks = 0;
+  std::uint64_t epochs = 1;
+  std::uint64_t seed = 1;
+  std::uint32_t threads_per_rank = 1;
+
+  ModelConfig model;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  CheckpointConfig checkpoint;
+  OperationConfig operation;
+
+  std::uint64_t batch_per_rank() const { return ranks == 0 ? 0 : data.batch / ranks; }
+
+  /// Whether every value is in range and they fit each other. `invalid_argument` otherwise, with
+  /// the first thing that is wrong.
+  Status validate() const;
+
+  /// Every key in a fixed order; parse_job() gives back the same configuration.
+  std::string to_toml() const;
+
+  /// 64 hex digits (SHA-256) over what changes the result: two jobs with the same hash and the same
+  /// data end in the same weights, and one may go on from the other's checkpoint.
+  std::string results_hash() const;
+};
+
+struct ParseOptions {
+  /// What errors call the text.
+  std::string source = "job";
+  /// Relative paths of data are taken from here; empty: they are left as they are.
+  std::filesystem::path folder = {};
+  /// Relative paths of checkpoints, and of overrides, are taken from here; empty: left.
+  std::filesystem::path working_folder = {};
+};
+
+/// Reads a job from TOML and applies `overrides` ("optimizer.lr=0.1", later ones win; strings with
+/// or without quotes). The result is valid.
+/// Errors: `invalid_argument`, as one sentence with file, line and column, key, value and remedy.
+Result<JobConfig> parse_job(std::string_view text, const ParseOptions& options = {},
+                            const std::vector<std::string>& overrides = {});
+
+/// The same from a file. Its data paths become absolute, relative to the file's folder; checkpoints
+/// and the paths of overrides are relative to the working folder, as on a command line.
+/// Errors: those of parse_job, `not_found` and `io_error` for the file.
+Result<JobConfig> load_job(const std::filesystem::path& path,
+                           const std::vector<std::string>& overrides = {});
+
+}  // namespace troupe::train

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "actors/config/job_config.hpp"
+
+namespace troupe::train {
+
+/// How long a job runs, in steps.
+struct JobLength {
+  std::uint64_t steps_per_epoch = 1;
+  std::uint64_t epochs = 1;
+};
+
+/// The learning rate of step `step` (from 0 over the whole job). A pure function in plain double
+/// arithmetic, without the math library's cosine: that may differ in its last bit between machines.
+///
+/// Warm-up: lr * (step + 1) / warmup_steps while step < warmup_steps. After it
+/// "step" is lr * gamma^floor(epoch / step_epochs) and "cosine" goes from lr to final_lr along half
+/// a period over the steps that are left (Loshchilov and Hutter, SGDR, 2017, eq. 5).
+double learning_rate(const OptimizerConfig& optimizer, std::uint64_t step, JobLength length);
+
+}  // namespace troupe::train
