@@ -52,6 +52,8 @@ public:
     virtual void bucket_done(std::uint64_t step, std::uint32_t bucket, Buffer sum) = 0;
     /// All buckets are, and here are the sums of the extra values. The last effect of a step.
     virtual void step_done(std::uint64_t step, std::vector<double> extras) = 0;
+    /// A message that came before start() turned out not to fit; it was dropped.
+    virtual void kept_refused(Error /*reason*/) {}
   };
 
   enum class Delivery : std::uint8_t {
@@ -72,7 +74,7 @@ public:
   ReduceMachine& operator=(const ReduceMachine&) = delete;
 
   /// Takes part as node `self` of `plan` from `step` on; what was in flight is dropped. Messages of
-  /// `generation` that came too early are handled now (bad ones among them are dropped). Errors:
+  /// `generation` that came too early are handled now (see Effects::kept_refused). Errors:
   /// `failed_precondition` (generation not above all before), `invalid_argument` (self).
   Status start(std::shared_ptr<const ReducePlan> plan, std::uint32_t self, std::uint64_t generation,
                std::uint64_t step);

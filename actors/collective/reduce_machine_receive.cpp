@@ -1,5 +1,6 @@
 // What other nodes send: checks, messages that come before their time, and where each goes.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -108,8 +109,11 @@ Status ReduceMachine::keep(Message message, std::size_t bytes) {
 void ReduceMachine::replay_kept() {
   auto waiting = std::exchange(kept_, {});
   kept_bytes_ = 0;
-  for (Message& message : waiting)
-    std::visit([this](auto& m) { static_cast<void>(receive_any(std::move(m))); }, message);
+  for (Message& message : waiting) {
+    Status status = std::visit([this](auto& m) { return receive_any(std::move(m)); }, message);
+    if (!status.ok() && status.code() != Code::stale_generation)
+      effects_.kept_refused(std::move(status).error());
+  }
 }
 
 Status ReduceMachine::handle(Partial message) {
