@@ -7,9 +7,17 @@ $Cxx.namespace("troupe::schema");
 struct Handshake {
   union {
     hello @0 :Hello;     # first, both sides
-    proof @1 :Data;      # second, both sides: HMAC-SHA256(token, role, own nonce, other's nonce, both node ids)
-    accept @2 :Void;     # third: the proof holds
-    refuse @3 :Refusal;  # instead of any: what is wrong; the connection closes
+    proof @1 :Data;      # second, both sides: HMAC-SHA256(token, role, both hellos as they were sent)
+    accept @2 :Void;     # not used
+    refuse @3 :Refusal;  # instead of any, or later: what is wrong; the connection closes
+    access @4 :Access;   # third, both sides, once the other's proof holds: how to reach me
+  }
+
+  struct Access {
+    address @0 :Data;      # of the UCX worker that serves this one peer
+    session @1 :UInt64;    # stands in every frame that is sent to me
+    probeAt @2 :UInt64;    # where in my memory...
+    probeValue @3 :UInt64; # ...this value stands: who can read it there may read what I lend
   }
 
   struct Hello {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/clock.hpp"
@@ -15,6 +16,9 @@
 #include "runtime/memory/buffer.hpp"
 
 namespace troupe::transport {
+
+/// What two nodes must agree on to talk at all. Grows with any change of what is on the wire.
+inline constexpr std::uint32_t kProtocolVersion = 1;
 
 /// Number of one connection, counted up by this transport and never reused. 0 is "none".
 using PeerId = std::uint64_t;
@@ -36,23 +40,24 @@ std::string to_string(const Address& address);
 /// What a peer said (and, with a token, proved) in the handshake.
 struct PeerInfo {
   NodeId node;
-  std::string name;       ///< for people: "node-3"
-  std::string build;      ///< version and compiler, for messages
-  Address listens_at;     ///< port 0 if it does not listen
+  std::string name;    ///< for people: "node-3"
+  std::string build;   ///< version and compiler, for messages
+  Address listens_at;  ///< port 0 if it does not listen
   std::uint32_t process = 0;
-  bool same_host = false; ///< shares memory with this process
-  bool outgoing = false;  ///< this side connected
+  bool same_host = false;  ///< shares memory with this process
+  bool outgoing = false;   ///< this side connected
 };
 
 /// Takes what arrives. Every call comes from the thread that makes progress at that moment, one at
 /// a time; `on_message` of one peer in the order of its sends. A handler must return soon (its
 /// thread carries all traffic) and may call any method of Transport but stop().
 class Handler {
- public:
+public:
   virtual ~Handler() = default;
   /// The handshake with `peer` is done. Comes before any message of it.
   virtual void on_connected(PeerId peer, const PeerInfo& info) = 0;
-  /// `bytes` is valid during the call only; `segments` may be kept (move from them).
+  /// `bytes` is valid during the call only and 8-byte aligned; `segments` may be kept (move from
+  /// them).
   virtual void on_message(PeerId peer, std::span<const std::byte> bytes,
                           std::span<Buffer> segments) = 0;
   /// The peer is gone: closed, died, broke the protocol, or was closed by this side. Comes exactly
@@ -62,16 +67,19 @@ class Handler {
 
 /// Settings that change speed and safety limits, never results.
 struct Options {
-  NodeId node;                 ///< required: this process's name
-  std::string name = "node";   ///< for people
-  std::string token;           ///< cluster token; empty means none (loopback only)
+  NodeId node;                ///< required: this process's name
+  std::string name = "node";  ///< for people
+  std::string token;          ///< cluster token; empty means none (loopback only)
   Duration connect_timeout = std::chrono::seconds(5);
   Duration send_timeout = std::chrono::seconds(10);  ///< how long a full queue may block a sender
-  std::size_t max_queued_bytes = std::size_t{256} << 20;   ///< per peer, before a sender blocks
-  std::size_t max_message_bytes = std::size_t{64} << 20;   ///< `bytes` of one message
-  std::size_t max_segment_bytes = std::size_t{8} << 30;    ///< one segment
+  std::size_t max_queued_bytes = std::size_t{256} << 20;  ///< per peer, before a sender blocks
+  std::size_t max_message_bytes = std::size_t{64} << 20;  ///< `bytes` of one message
+  std::size_t max_segment_bytes = std::size_t{8} << 30;   ///< one segment
   Duration spin = std::chrono::microseconds(50);  ///< polling after the last traffic before sleep
-  bool shared_memory = true;   ///< use it for peers of this host (UCX_TLS still rules)
+  std::size_t max_incoming_bytes = std::size_t{1} << 30;  ///< per peer: segments on their way in
+  bool shared_memory = true;  ///< use it for peers of this host (UCX_TLS still rules)
+  bool run_inline = true;     ///< false: Transport::run_inline() always declines
+  std::string tls;            ///< UCX transports, as in UCX_TLS; empty: that variable, else all
   std::string thread_name = "troupe.io";
 };
 
@@ -93,7 +101,7 @@ struct Stats {
 /// Threads:   any, unless a method says otherwise. Must be stopped before it is destroyed.
 /// Failure:   the loss of a peer is reported by on_lost and is never fatal.
 class Transport {
- public:
+public:
   virtual ~Transport() = default;
 
   /// Before start(). Replaces nothing: one handler per channel.
