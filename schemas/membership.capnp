@@ -1,5 +1,5 @@
 @0xe83b1f70c95a42d6;
-# How nodes join, leave and watch each other.
+# How nodes join, leave and watch each other. A node talks to the head only.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::schema");
@@ -19,34 +19,56 @@ struct Member {
   name @1 :Text;
   address @2 :Address;     # of the transport that carries actors
   liveness @3 :Address;    # of the transport that carries heartbeats
-  host @4 :Text;
-  process @5 :UInt32;
-  slots @6 :UInt32;        # cpu slots it offers
+  host @4 :Text;           # equal means: the same machine and namespace
+  process @5 :UInt32;      # pid there
+  slots @6 :UInt32;        # ranks it computes at the same time
   joined @7 :UInt64;       # generation at which it came in: the order of joining
 }
 
 struct Membership {
   union {
-    join @0 :Member;             # node -> head
-    joined @1 :View;             # head -> node: you are in
-    refused @2 :Refusal;         # head -> node: you are not, and why
-    view @3 :View;               # head -> nodes: the members have changed
-    leave @4 :Void;              # node -> head: wants to go
-    released @5 :Void;           # head -> node: may go
-    heartbeat @6 :Heartbeat;     # node <-> head
-    suspect @7 :Suspicion;       # node -> head: lost a peer
-    fenced @8 :Refusal;          # head -> node: you are out; stop what you do
-    mesh @9 :UInt64;             # node -> head: connected to all of this generation
+    join @0 :Join;            # node -> head, first, on the connection for actors
+    welcome @1 :Welcome;      # head -> node: connect to all of these
+    mesh @2 :Void;            # node -> head: connected to all that the welcome named
+    joined @3 :View;          # head -> node: you are in, and this is the view that has you
+    refused @4 :Reason;       # head -> node: you are not, and why
+    view @5 :ViewChanged;     # head -> nodes: the members have changed
+    leave @6 :Void;           # node -> head: wants to go
+    released @7 :Void;        # head -> node: may go
+    heartbeat @8 :Heartbeat;  # node -> head, and back as the answer
+    suspect @9 :Suspicion;    # node -> head: lost a peer
+    fenced @10 :Reason;       # head -> node: you are out; stop what you do
+    ended @11 :Reason;        # head -> nodes: there is no cluster any more
+    forget @12 :NodeId;       # head -> node on its way in: no need to connect to this one
   }
 
+  struct Join {
+    protocol @0 :UInt32;
+    member @1 :Member;
+  }
+  struct Welcome {
+    you @0 :Member;           # with the name under which others will know it
+    earlier @1 :List(Member); # to be connected to; the head is among them
+    periodNanos @2 :UInt64;   # of heartbeats, the same in the whole cluster
+    limitNanos @3 :UInt64;    # silence that makes a node suspect
+  }
   struct View {
     generation @0 :UInt64;
-    members @1 :List(Member);
-    head @2 :NodeId;
+    head @1 :NodeId;
+    members @2 :List(Member);
   }
-  struct Refusal {
+  struct ViewChanged {
+    view @0 :View;
+    departures @1 :List(Departure);
+  }
+  struct Departure {
+    node @0 :NodeId;
+    name @1 :Text;
+    reason @2 :Reason;
+  }
+  struct Reason {
     code @0 :UInt16;
-    reason @1 :Text;
+    text @1 :Text;
   }
   struct Heartbeat {
     generation @0 :UInt64;
@@ -54,6 +76,6 @@ struct Membership {
   }
   struct Suspicion {
     node @0 :NodeId;
-    reason @1 :Text;
+    reason @1 :Reason;
   }
 }

@@ -1,0 +1,426 @@
+#include "runtime/membership/head_machine.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace troupe::membership {
+namespace {
+
+constexpr std::size_t kMaxGone = 4096;
+/// How long a connection may stay that belongs to nobody, and a candidate take to get in.
+constexpr Duration kStrangerTime = std::chrono::seconds(30);
+constexpr Duration kCandidateTime = std::chrono::minutes(2);
+/// How long a candidate may take to connect for liveness; others wait for it.
+constexpr Duration kLivenessTime = std::chrono::seconds(5);
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+}  // namespace
+
+HeadMachine::HeadMachine(Options options, TimePoint now)
+    : options_(std::move(options)), last_event_(now), next_tick_(now + options_.timing.period) {
+  Member self = options_.self;
+  self.joined = 1;
+  auto first = std::make_shared<View>();
+  first->generation = 1;
+  first->head = self.node;
+  first->members.push_back(std::move(self));
+  view_ = first;
+  act(NewView{view_, {}});
+}
+
+// Events.
+
+void HeadMachine::connected(Link link, NodeId node, TimePoint now) {
+  awake(now);
+  links_[link] = node;
+  if (out_ || node == view_->head) return act(Close{link, {}});
+  const auto it = nodes_.find(node);
+  if (it != nodes_.end() && link.plane == Plane::liveness && !it->second.liveness) {
+    it->second.liveness = link;
+    it->second.heard = now;
+    return;
+  }
+  strangers_[link] = now;
+}
+
+void HeadMachine::connect_done(ConnectId, Result<Link>, TimePoint now) {
+  awake(now);
+}
+
+void HeadMachine::received(Link link, const Message& message, TimePoint now) {
+  awake(now);
+  const auto known = links_.find(link);
+  if (known == links_.end() || out_) return;
+  const NodeId from = known->second;
+  const bool asks = std::holds_alternative<Join>(message);
+  if (const auto gone = gone_.find(from); gone != gone_.end())
+    return tell_gone(link, gone->second, asks);
+  const auto node = nodes_.find(from);
+  if (!asks && (node == nodes_.end() || !uses(node->second, link)))
+    return breach(link, fmt::format("'{}' before it was asked in", name_of(message)), now);
+  if (!asks) node->second.heard = now;
+  std::visit([&](const auto& m) { on(link, from, m, now); }, message);
+}
+
+void HeadMachine::malformed(Link link, const Error& what, TimePoint now) {
+  awake(now);
+  breach(link, what.message, now);
+}
+
+void HeadMachine::lost(Link link, const Error& reason, TimePoint now) {
+  awake(now);
+  const auto known = links_.find(link);
+  if (known == links_.end()) return;
+  const NodeId from = known->second;
+  links_.erase(known);
+  strangers_.erase(link);
+  const auto it = nodes_.find(from);
+  if (it == nodes_.end() || !uses(it->second, link)) return;
+  const Node& node = it->second;
+  if (node.liveness == link) it->second.liveness.reset();
+  if (ending_) {
+    nodes_.erase(it);
+    if (nodes_.empty()) finish();
+  } else if (node.in) {
+    remove({{from, {Code::unavailable, fmt::format("its connection broke ({})", reason.message)}}},
+           now);
+  } else {
+    drop_candidate(from, {Code::unavailable, "the other connection broke: " + reason.message}, now);
+  }
+}
+
+void HeadMachine::process_ended(NodeId node, TimePoint now) {
+  awake(now);
+  const auto it = nodes_.find(node);
+  if (it == nodes_.end()) return;
+  if (it->second.in && !ending_)
+    remove({{node,
+             {Code::unavailable, fmt::format("its process {} ended", it->second.member.process)}}},
+           now);
+}
+
+void HeadMachine::tick(TimePoint now) {
+  awake(now);
+  next_tick_ = now + options_.timing.period;
+  if (out_) return;
+  if (ending_) {
+    if (now - *ending_ >= options_.timing.limit) finish();
+    return;
+  }
+  Leavers leavers;
+  find_silent(now, leavers);
+  find_unmeshed(now, leavers);
+  if (!leavers.empty()) remove(leavers, now);
+  drop_slow_candidates(now);
+  close_strangers(now);
+}
+
+void HeadMachine::leave(TimePoint now) {
+  awake(now);
+  if (ending_) return;
+  ending_ = now;
+  for (const auto& [id, node] : nodes_)
+    send(node, Ended{{Code::cancelled, "the head ended the cluster"}});
+  if (nodes_.empty()) finish();
+}
+
+/// If this process itself was stopped for a while, nothing that was not heard in it means anything.
+void HeadMachine::awake(TimePoint now) {
+  if (now - last_event_ > options_.timing.limit / 2) {
+    for (auto& [id, node] : nodes_) node.heard = now;
+    for (auto& [pair, since] : unmeshed_) since = now;
+  }
+  last_event_ = std::max(last_event_, now);
+}
+
+// Messages.
+
+void HeadMachine::on(Link link, NodeId from, const Join& join, TimePoint now) {
+  if (const auto status = may_join(from, join); !status.ok()) {
+    act(Send{link, Refused{status.error()}});
+    return act(Close{link, {}});
+  }
+  if (link.plane != Plane::actors)
+    return breach(link, "'join' on the connection for liveness", now);
+  strangers_.erase(link);
+  Node node{join.member, link, std::nullopt, false, now, now};
+  node.member.name = unique_name(join.member.name);
+  node.member.joined = 0;
+  // Its other connection may have come first.
+  for (const auto& [other, owner] : links_)
+    if (owner == from && other.plane == Plane::liveness) node.liveness = other;
+  if (node.liveness) strangers_.erase(*node.liveness);
+  node.order = ++last_order_;
+  Welcome welcome{node.member, view_->members, options_.timing};
+  for (const auto& [id, other] : nodes_)
+    if (!other.in) welcome.earlier.push_back(other.member);
+  act(Send{link, std::move(welcome)});
+  nodes_.emplace(from, std::move(node));
+}
+
+/// It is connected to all earlier ones; and a later one that is in is connected to it, for that one
+/// has said so too.
+void HeadMachine::on(Link link, NodeId from, const Mesh&, TimePoint now) {
+  Node& node = nodes_.at(from);
+  if (node.in || link.plane != Plane::liveness)
+    return breach(link, "'mesh' for what it was not asked", now);
+  if (!ending_) admit(node, now);
+}
+
+void HeadMachine::on(Link, NodeId from, const Leave&, TimePoint now) {
+  if (ending_) return;
+  if (nodes_.at(from).in) return remove({{from, {Code::cancelled, "it left"}}}, now);
+  drop_candidate(from, {Code::cancelled, "left before it was in"}, now);
+}
+
+void HeadMachine::on(Link link, NodeId, const Heartbeat& heartbeat, TimePoint) {
+  act(Send{link, Heartbeat{view_->generation, heartbeat.sequence}});
+}
+
+void HeadMachine::on(Link, NodeId from, const Suspect& suspect, TimePoint now) {
+  const auto other = nodes_.find(suspect.node);
+  // Mostly it is about somebody whose end was noticed here too.
+  if (other == nodes_.end() || !other->second.in || !nodes_.at(from).in || suspect.node == from)
+    return;
+  unmeshed_.try_emplace(std::minmax(from, suspect.node), now);
+}
+
+template <class Other>
+void HeadMachine::on(Link link, NodeId, const Other& other, TimePoint now) {
+  breach(link, fmt::format("'{}', which only a head sends", name_of(other)), now);
+}
+
+Status HeadMachine::may_join(NodeId from, const Join& join) const {
+  const Member& member = join.member;
+  if (join.protocol != kProtocol)
+    return {Code::version_mismatch,
+            fmt::format("this node speaks membership protocol {}, the head {}; update the older of "
+                        "the two programs",
+                        join.protocol, kProtocol)};
+  if (ending_) return {Code::cancelled, "the head is ending the cluster"};
+  if (member.node != from)
+    return {Code::protocol_error,
+            fmt::format("node {} asked to join as {}", to_string(from), to_string(member.node))};
+  if (nodes_.contains(from))
+    return {Code::already_exists,
+            fmt::format("node id {} is in the cluster already; a node draws a new id at each start",
+                        to_string(from))};
+  if (nodes_.size() + 1 >= options_.max_nodes)
+    return {Code::resource_exhausted,
+            fmt::format("the cluster has {} nodes, and no room for more", nodes_.size() + 1)};
+  if (member.address.host.empty() || member.address.port == 0 || member.liveness.host.empty() ||
+      member.liveness.port == 0)
+    return {Code::invalid_argument,
+            fmt::format("node '{}' does not say where it listens", member.name)};
+  return {};
+}
+
+/// "node", then "node-2", "node-3".
+std::string HeadMachine::unique_name(const std::string& wish) const {
+  std::set<std::string_view> taken{options_.self.name};
+  for (const auto& [id, node] : nodes_) taken.insert(node.member.name);
+  const std::string base = wish.empty() ? "node" : wish.substr(0, kMaxNameBytes - 8);
+  std::string name = base;
+  for (std::size_t number = 2; taken.contains(name); ++number)
+    name = fmt::format("{}-{}", base, number);
+  return name;
+}
+
+// Decisions.
+
+void HeadMachine::admit(Node& node, TimePoint now) {
+  node.in = true;
+  node.heard = now;
+  node.member.joined = view_->generation + 1;
+  View next = *view_;
+  next.members.push_back(node.member);
+  publish(std::move(next), {}, node.member.node);
+}
+
+void HeadMachine::drop_candidate(NodeId id, const Error& reason, TimePoint now) {
+  const auto it = nodes_.find(id);
+  const Node node = std::move(it->second);
+  nodes_.erase(it);
+  const auto close = [&](Link link) {
+    if (!links_.contains(link)) return;
+    strangers_[link] = now;
+    act(Close{link, reason});
+  };
+  close(node.actors);
+  if (node.liveness) close(*node.liveness);
+  forget(id);
+}
+
+/// The one place where members go: all of `leavers` in one new generation.
+void HeadMachine::remove(const Leavers& leavers, TimePoint now) {
+  View next = *view_;
+  std::vector<Departure> departures;
+  for (const auto& [id, why] : leavers) {
+    const auto it = nodes_.find(id);
+    if (it == nodes_.end() || !it->second.in) continue;
+    const Node node = std::move(it->second);
+    nodes_.erase(it);
+    std::erase_if(next.members, [id = id](const Member& m) { return m.node == id; });
+    std::erase_if(unmeshed_, [id = id](const auto& entry) {
+      return entry.first.first == id || entry.first.second == id;
+    });
+    depart(node, why, now);
+    forget(id);
+    const auto sentence = why.code == Code::cancelled
+                              ? fmt::format("{} left the cluster", node.member.name)
+                              : fmt::format("{} is gone: {}", node.member.name, why.message);
+    departures.push_back({id, node.member.name, {why.code, sentence}});
+  }
+  if (!departures.empty()) publish(std::move(next), departures, {});
+}
+
+/// Tells a node that it is out, and remembers it.
+void HeadMachine::depart(const Node& node, const Error& why, TimePoint now) {
+  Gone gone;
+  gone.left = why.code == Code::cancelled;
+  gone.reason = {Code::unavailable,
+                 fmt::format("this node was put out of the cluster after generation {}: {}; start "
+                             "it again to join as a new node",
+                             view_->generation, why.message)};
+  if (node.liveness) strangers_[*node.liveness] = now;
+  if (links_.contains(node.actors)) strangers_[node.actors] = now;
+  if (gone.left) {
+    send(node, Released{});
+  } else if (node.liveness) {
+    act(Send{*node.liveness, Fenced{gone.reason}});
+    act(Close{node.actors, gone.reason});
+  } else {
+    act(Send{node.actors, Fenced{gone.reason}});
+    act(Close{node.actors, {}});
+  }
+  gone_[node.member.node] = std::move(gone);
+  gone_order_.push_back(node.member.node);
+  if (gone_order_.size() > kMaxGone) {
+    gone_.erase(gone_order_.front());
+    gone_order_.pop_front();
+  }
+}
+
+/// Somebody who is out talks again.
+void HeadMachine::tell_gone(Link link, const Gone& gone, bool asks) {
+  if (gone.left && !asks) return;  // sent before it was released
+  if (asks)
+    act(Send{link, Refused{{Code::already_exists,
+                            "this node id was in the cluster before; a node draws a new id at each "
+                            "start"}}});
+  else
+    act(Send{link, Fenced{gone.reason}});
+  act(Close{link, {}});
+}
+
+/// The other side of `link` broke the protocol.
+void HeadMachine::breach(Link link, const std::string& what, TimePoint now) {
+  const auto known = links_.find(link);
+  if (known == links_.end() || out_) return;
+  const Error reason{Code::protocol_error, "the head refuses this: " + what};
+  const auto it = nodes_.find(known->second);
+  if (it == nodes_.end() || !uses(it->second, link)) return act(Close{link, reason});
+  if (!it->second.in) return drop_candidate(it->first, reason, now);
+  if (ending_) return act(Close{link, reason});
+  remove({{it->first, {Code::protocol_error, "it broke the membership protocol: " + what}}}, now);
+}
+
+void HeadMachine::publish(View next, const std::vector<Departure>& departures, NodeId joiner) {
+  next.generation = view_->generation + 1;
+  view_ = std::make_shared<const View>(std::move(next));
+  for (const auto& [id, node] : nodes_) {
+    if (id == joiner)
+      send(node, Joined{view_});
+    else if (node.in)
+      send(node, ViewChanged{view_, departures});
+  }
+  act(NewView{view_, departures});
+}
+
+/// Nobody needs to connect to `gone` any more.
+void HeadMachine::forget(NodeId gone) {
+  for (const auto& [id, node] : nodes_)
+    if (!node.in) send(node, Forget{gone});
+}
+
+// Small things.
+
+bool HeadMachine::uses(const Node& node, Link link) const {
+  return node.actors == link || node.liveness == link;
+}
+
+void HeadMachine::send(const Node& node, Message message) {
+  act(Send{node.liveness.value_or(node.actors), std::move(message)});
+}
+
+void HeadMachine::find_silent(TimePoint now, Leavers& leavers) {
+  const Duration limit = options_.timing.limit;
+  for (const auto& [id, node] : nodes_)
+    if (node.in && now - node.heard > limit)
+      leavers.push_back({id,
+                         {Code::unavailable, fmt::format("it was not heard of for {:.3g} s",
+                                                         seconds(now - node.heard))}});
+}
+
+/// Two members without a connection cannot work together. One goes: the one that has more such
+/// pairs, else the younger.
+void HeadMachine::find_unmeshed(TimePoint now, Leavers& leavers) {
+  std::map<NodeId, std::size_t> pairs_of;
+  for (const auto& [pair, since] : unmeshed_) {
+    ++pairs_of[pair.first];
+    ++pairs_of[pair.second];
+  }
+  const auto worth = [&](NodeId id) {
+    return std::pair(~pairs_of[id], ~nodes_.at(id).member.joined);
+  };
+  const auto leaves = [&](NodeId id) {
+    return std::any_of(leavers.begin(), leavers.end(),
+                       [id](const auto& x) { return x.first == id; });
+  };
+  for (const auto& [pair, since] : unmeshed_) {
+    if (now - since < options_.timing.limit || leaves(pair.first) || leaves(pair.second)) continue;
+    const bool first_goes = worth(pair.first) < worth(pair.second);
+    const NodeId loser = first_goes ? pair.first : pair.second;
+    const NodeId other = first_goes ? pair.second : pair.first;
+    leavers.push_back({loser,
+                       {Code::unavailable,
+                        fmt::format("it has no connection to {}", nodes_.at(other).member.name)}});
+  }
+}
+
+void HeadMachine::drop_slow_candidates(TimePoint now) {
+  std::vector<NodeId> slow;
+  for (const auto& [id, node] : nodes_) {
+    const Duration silence = node.liveness ? options_.timing.limit : kLivenessTime;
+    if (!node.in && (now - node.came > kCandidateTime || now - node.heard > silence))
+      slow.push_back(id);
+  }
+  for (const NodeId id : slow)
+    drop_candidate(id, {Code::deadline_exceeded, "the node did not get ready to join in time"},
+                   now);
+}
+
+void HeadMachine::close_strangers(TimePoint now) {
+  std::vector<Link> old;
+  for (const auto& [link, since] : strangers_)
+    if (now - since > kStrangerTime) old.push_back(link);
+  for (const Link link : old) {
+    strangers_[link] = now;  // asks again should the transport take its time
+    act(Close{link, Error{Code::deadline_exceeded, "this connection belongs to no member"}});
+  }
+}
+
+void HeadMachine::finish() {
+  if (out_) return;
+  out_ = true;
+  for (const auto& [link, node] : links_) act(Close{link, {}});
+  act(Out{{Code::cancelled, "the head ended the cluster"}});
+}
+
+}  // namespace troupe::membership

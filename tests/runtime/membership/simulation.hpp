@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/membership/head_machine.hpp"
+#include "runtime/membership/node_machine.hpp"
+
+namespace troupe::membership {
+
+/// A cluster in one thread: machines, a network with delays, and faults, all by one seed.
+///
+/// Messages of one connection keep their order; those of different connections overtake each other.
+/// Where two processes are cut off from each other what they send is held until they are not, as
+/// TCP does. A paused process takes nothing until it goes on.
+///
+/// After every event the invariants of the membership are checked; the first that breaks is kept in
+/// failure().
+class Simulation {
+public:
+  using Process = std::size_t;
+
+  struct Options {
+    Timing timing{std::chrono::milliseconds(100), std::chrono::milliseconds(400)};
+    Duration join_timeout = std::chrono::milliseconds(1500);
+    Duration connect_timeout = std::chrono::milliseconds(600);
+    Duration max_delay = std::chrono::milliseconds(30);  ///< of a message
+    unsigned encode_one_in = 16;  ///< so many messages go through the codec; 0: none
+  };
+
+  Simulation(std::uint64_t seed, Options options);
+
+  Process start_head();
+  Process start_node(std::string name = "node");
+
+  // Faults and wishes. Each acts now.
+  void kill(Process p);
+  void pause(Process p);
+  void resume(Process p);
+  void cut(Process a, Process b);
+  void heal(Process a, Process b);
+  void heal_all();
+  /// Breaks a connection for actors between the two, if there is one.
+  void reset_connection(Process a, Process b);
+  void leave(Process p);
+  /// `to` gets a message, or bytes that are none, from `from`'s connection.
+  void inject(Process from, Process to, std::optional<Message> message);
+
+  /// Runs what happens before `until`, or until an invariant breaks.
+  void run_for(Duration how_long);
+  void at(Duration from_now, std::function<void()> what);
+  TimePoint now() const { return now_; }
+
+  std::size_t processes() const { return procs_.size(); }
+  NodeId id(Process p) const { return procs_[p].id; }
+  bool alive(Process p) const { return procs_[p].alive; }
+  bool paused(Process p) const { return procs_[p].paused; }
+  /// Why it is out, null while it is not.
+  const Error* out(Process p) const { return procs_[p].out ? &*procs_[p].out : nullptr; }
+  SharedView view(Process p) const { return procs_[p].view; }
+  bool in(Process p) const { return procs_[p].alive && !procs_[p].out && procs_[p].view; }
+  std::size_t in_count() const {
+    std::size_t count = 0;
+    for (Process p = 0; p < procs_.size(); ++p) count += in(p) ? 1 : 0;
+    return count;
+  }
+  const std::vector<Departure>& departures(Process p) const { return procs_[p].departures; }
+  std::uint64_t events() const { return events_; }
+
+  /// Empty while every invariant held.
+  const std::string& failure() const { return failure_; }
+  /// What must hold some time after the last fault; the sentence if it does not.
+  std::string check_settled() const;
+
+private:
+  struct Reset {
+    Error reason;
+  };
+  struct Established {
+    ConnectId connect;
+  };
+  struct Garbage {};
+  using Item = std::variant<Message, Reset, Established, Garbage>;
+
+  struct Connection {
+    Plane plane;
+    Process ends[2];
+    std::deque<Item> toward[2];
+    TimePoint last[2];
+    bool open[2] = {false, false};     ///< the machine knows it, and lost() has not come
+    bool closing[2] = {false, false};  ///< sends nothing more
+  };
+
+  struct Event {
+    enum class Kind : std::uint8_t { deliver, tick, arrive, refused, closed, call };
+    TimePoint at;
+    std::uint64_t order;
+    Kind kind;
+    std::uint8_t side = 0;
+    Plane plane = Plane::actors;
+    Process process = 0;    // whom it happens to
+    std::size_t other = 0;  // connection, or who connects, or index of a call
+    ConnectId connect = 0;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
+  };
+
+  struct Proc {
+    NodeId id;
+    std::unique_ptr<Machine> machine;
+    bool head = false;
+    bool alive = true;
+    bool paused = false;
+    std::optional<Error> out;
+    SharedView view;
+    std::vector<Departure> departures;
+    std::vector<Event> deferred;
+  };
+
+  Duration delay();
+  void push(Event event);
+  void handle(Event event);
+  void deliver(const Event& event);
+  void arrive(const Event& event);
+  void perform(Process p);
+  void perform(Process p, Send& send);
+  void perform(Process p, const Connect& connect);
+  void perform(Process p, const Close& close);
+  void perform(Process p, const NewView& view);
+  void perform(Process p, const Out& out);
+  void enqueue(std::size_t connection, unsigned side, Item item);
+  void close_side(std::size_t connection, unsigned side, const Error& reason);
+  bool is_cut(Process a, Process b) const {
+    return cuts_.contains({std::min(a, b), std::max(a, b)});
+  }
+  Member member_of(Process p, const std::string& name) const;
+  void fail(Process p, const std::string& what);
+  unsigned side_of(const Connection& connection, Process p) const {
+    return connection.ends[0] == p ? 0 : 1;
+  }
+
+  const Options options_;
+  std::mt19937_64 random_;
+  TimePoint now_{};
+  std::vector<Event> queue_;  // a heap
+  std::uint64_t order_ = 0;
+  std::uint64_t events_ = 0;
+  std::vector<Proc> procs_;
+  std::deque<Connection> connections_;
+  std::vector<std::function<void()>> calls_;
+  std::set<std::pair<Process, Process>> cuts_;
+  std::map<std::uint64_t, SharedView> views_;  // by generation, the head's
+  std::set<NodeId> departed_;
+  std::string failure_;
+};
+
+}  // namespace troupe::membership
