@@ -293,7 +293,7 @@ private:
 };
 
 std::uint64_t g_first_seed = 1;
-std::uint64_t g_seeds = 2000;
+std::uint64_t g_seeds = 1000;
 
 TEST(ReductionSimTest, EverySumHasTheBitsOfTheTreeWhateverHappens) {
   for (std::uint64_t seed = g_first_seed; seed < g_first_seed + g_seeds; ++seed) {

@@ -1,7 +1,9 @@
-// The actors in one process: each "node" is an actor of the same system.
+// The actors in one process: each "node" is an actor of the same system, and all run on the test's
+// thread, in a fixed order, whenever the test says so.
 #include "actors/collective/reducer.hpp"
 
 #include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,21 +22,25 @@ constexpr auto kLimit = std::chrono::seconds(60);
 struct Config : caf::actor_system_config {
   Config() {
     collective::add_message_types(*this);
-    set("scheduler.max-threads", 2);
+    set("scheduler.policy", caf::atom("testing"));
   }
 };
 
 class ActorTest : public ::testing::Test {
 protected:
+  /// Lets all actors run until none has a message.
+  void settle() { dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).run(); }
+
   template <class T>
   T next(caf::scoped_actor& self) {
+    settle();
     T out;
     self->receive([&](T& x) { out = std::move(x); },
                   caf::others >> [](caf::message_view& x) -> caf::result<caf::message> {
                     ADD_FAILURE() << "unexpected " << to_string(x.content());
                     return caf::message{};
                   },
-                  caf::after(kLimit) >> [] { FAIL() << "nothing came"; });
+                  caf::after(std::chrono::seconds(0)) >> [] { ADD_FAILURE() << "nothing came"; });
     return out;
   }
 
@@ -54,6 +60,7 @@ protected:
   void TearDown() override {
     for (const auto& reducer : reducers_)
       caf::anon_send_exit(reducer, caf::exit_reason::user_shutdown);
+    settle();
   }
   void begin(std::uint64_t generation, std::uint64_t step) {
     for (std::uint32_t node = 0; node < 2; ++node)
@@ -156,12 +163,14 @@ protected:
   void TearDown() override {
     for (const auto& member : members_)
       caf::anon_send_exit(member, caf::exit_reason::user_shutdown);
+    settle();
   }
   auto ask(std::uint32_t member, const std::vector<float>& values) {
     return self_->request(members_[member], kLimit, AllReduce{to_buffer(values)});
   }
   template <class Handle>
   std::vector<float> sum_of(Handle& handle) {
+    settle();
     std::vector<float> sum;
     handle.receive([&](AllReduced& x) { sum = to_floats(x.sum); },
                    [&](caf::error& e) { ADD_FAILURE() << remoting::from_caf(e).message; });
@@ -169,6 +178,7 @@ protected:
   }
   template <class Handle>
   Error error_of(Handle& handle) {
+    settle();
     Error error;
     handle.receive([&](AllReduced&) { ADD_FAILURE() << "no error"; },
                    [&](caf::error& e) { error = remoting::from_caf(e); });
