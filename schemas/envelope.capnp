@@ -7,7 +7,7 @@ $Cxx.namespace("troupe::schema");
 
 struct Envelope {
   enum Kind {
-    message @0;    # body: stages and content
+    message @0;    # body: flags, the sender's handle if it is of a third node, stages, content
     monitor @1;    # tell me when `destination` ends
     down @2;       # body: error; `source` has ended
     link @3;       # `source` (theirs) is linked to `destination` (ours)
@@ -16,6 +16,7 @@ struct Envelope {
     found @6;      # answers `lookup`: source is the actor's number, 0 for none; body: its interface
     spawn @7;      # body: actor type, arguments
     spawned @8;    # answers `spawn`: source is the actor's number; body: error if it is 0
+    exit @9;       # body: error; `source` (theirs), linked to `destination` (ours), has ended
   }
   kind @0 :Kind;
   source @1 :UInt64;       # actor number on the sending node, 0 for none

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <string>
+
 #include <caf/error.hpp>
 #include <caf/fwd.hpp>
-
-#include <string>
 
 #include "runtime/memory/buffer.hpp"
 
