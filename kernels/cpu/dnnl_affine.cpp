@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <string>
+
+#include "kernels/cpu/internal/dnnl_support.hpp"
+
+namespace troupe::kernels::cpu {
+
+namespace {
+
+/// What oneDNN calls the two layers with a weight and a bias.
+struct ConvolutionTypes {
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+};
+struct LinearTypes {
+  using Forward = dnnl::inner_product_forward;
+  using BackwardData = dnnl::inner_product_backward_data;
+  using BackwardWeights = dnnl::inner_product_backward_weights;
+};
+
+using memory_desc = memory::desc;
+
+memory_desc any_layout(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+/// A convolution or a linear layer: forward, gradient of the input, gradient of the weights. The
+/// library picks the layouts of activations and weights; weights are brought there once per pass.
+template <class Types>
+class DnnlAffine final : public LayerKernel {
+public:
+  using Forward = typename Types::Forward;
+  using BackwardData = typename Types::BackwardData;
+  using BackwardWeights = typename Types::BackwardWeights;
+
+  DnnlAffine(const KernelRequest& request, const memory_desc& source,
+             const memory_desc& destination)
+      : name_(describe(request.layers[0].spec)), threads_(request.threads) {
+    const Layer& layer = request.layers[0];
+    const ParameterInfo& weight = request.model.parameters()[*layer.weight];
+    const ParameterInfo& bias = request.model.parameters()[*layer.bias];
+    weight_offset_ = weight.offset;
+    bias_offset_ = bias.offset;
+    const memory::dims weight_dims = dims_of(weight.shape);
+    const memory_desc bias_desc = plain_desc(dims_of(bias.shape));
+    const memory_desc plain_weight = plain_desc(weight_dims);
+
+    Made made = make(request, source, any_layout(weight_dims), bias_desc, destination);
+    // Some combinations of layouts are left to the library's reference loops, which are a thousand
+    // times slower; with plain ones it multiplies matrices.
+    if (made.is_slow())
+      made = make(request, plain_desc(source.dims()), any_layout(weight_dims), bias_desc,
+                  plain_desc(destination.dims()));
+    input_ = describe_activation(request.input.shape, made.forward.src_desc());
+    output_ = describe_activation(layer.output.with_first(request.input.shape[0]),
+                                  made.forward.dst_desc());
+    bind_forward(made.forward, plain_weight, bias_desc);
+    bind_backward_weights(made.weights, plain_weight, bias_desc);
+    if (request.input_gradient) bind_backward_data(made.data, plain_weight);
+  }
+
+  Status forward(const ForwardPass& pass) override {
+    return guarded(name_, threads_, [&] {
+      forward_.set(DNNL_ARG_SRC, pass.input);
+      forward_.set(DNNL_ARG_WEIGHTS,
+                   forward_weight_.load(pass.parameters + weight_offset_, engine_));
+      forward_.set(DNNL_ARG_BIAS, pass.parameters + bias_offset_);
+      forward_.set(DNNL_ARG_DST, pass.output);
+      forward_.run(engine_);
+    });
+  }
+
+  Status backward(const BackwardPass& pass) override {
+    return guarded(name_, threads_, [&] {
+      float* const weight = pass.gradients + weight_offset_;
+      backward_weights_.set(DNNL_ARG_SRC, pass.input);
+      backward_weights_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
+      backward_weights_.set(DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.target(weight));
+      backward_weights_.set(DNNL_ARG_DIFF_BIAS, pass.gradients + bias_offset_);
+      backward_weights_.run(engine_);
+      weight_gradient_.store(weight, engine_);
+      if (pass.input_gradient == nullptr) return;
+      backward_data_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
+      backward_data_.set(DNNL_ARG_WEIGHTS,
+                         backward_weight_.load(pass.parameters + weight_offset_, engine_));
+      backward_data_.set(DNNL_ARG_DIFF_SRC, pass.input_gradient);
+      backward_data_.run(engine_);
+    });
+  }
+
+private:
+  struct Made {
+    typename Forward::primitive_desc forward;
+    typename BackwardWeights::primitive_desc weights;
+    typename BackwardData::primitive_desc data;  ///< empty unless the input's gradient is wanted
+
+    bool is_slow() const {
+      const auto is_reference = [](const auto& made) {
+        return made && std::string_view(made.impl_info_str()).starts_with("ref");
+      };
+      return is_reference(forward) || is_reference(weights) || is_reference(data);
+    }
+  };
+
+  Made make(const KernelRequest& request, const memory_desc& source, const memory_desc& weight,
+            const memory_desc& bias, const memory_desc& destination) {
+    const Layer& layer = request.layers[0];
+    Made made;
+    made.forward = {forward_desc(layer, source, weight, bias, destination), attributes(),
+                    engine_.engine};
+    // The passes back must take the activations as the forward pass left them.
+    const memory_desc from = made.forward.src_desc();
+    const memory_desc to = made.forward.dst_desc();
+    made.weights = {weights_desc(layer, from, weight, bias, to), attributes(), engine_.engine,
+                    made.forward};
+    if (request.input_gradient)
+      made.data = {data_desc(layer, from, weight, to), attributes(), engine_.engine, made.forward};
+    return made;
+  }
+
+  static constexpr bool kConvolution = std::is_same_v<Types, ConvolutionTypes>;
+  static memory::dims twice(std::int64_t value) { return {value, value}; }
+
+  static auto forward_desc(const Layer& layer, const memory_desc& source, const memory_desc& weight,
+                           const memory_desc& bias, const memory_desc& destination) {
+    if constexpr (kConvolution) {
+      const auto& spec = std::get<Convolution>(layer.spec);
+      return typename Forward::desc(
+          dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_auto, source, weight,
+          bias, destination, twice(spec.stride), twice(spec.padding), twice(spec.padding));
+    } else {
+      return typename Forward::desc(dnnl::prop_kind::forward_training, source, weight, bias,
+                                    destination);
+    }
+  }
+  static auto weights_desc(const Layer& layer, const memory_desc& source, const memory_desc& weight,
+                           const memory_desc& bias, const memory_desc& destination) {
+    if constexpr (kConvolution) {
+      const auto& spec = std::get<Convolution>(layer.spec);
+      return typename BackwardWeights::desc(dnnl::algorithm::convolution_auto, source, weight, bias,
+                                            destination, twice(spec.stride), twice(spec.padding),
+                                            twice(spec.padding));
+    } else {
+      return typename BackwardWeights::desc(source, weight, bias, destination);
+    }
+  }
+  static auto data_desc(const Layer& layer, const memory_desc& source, const memory_desc& weight,
+                        const memory_desc& destination) {
+    if constexpr (kConvolution) {
+      const auto& spec = std::get<Convolution>(layer.spec);
+      return typename BackwardData::desc(dnnl::algorithm::convolution_auto, source, weight,
+                                         destination, twice(spec.stride), twice(spec.padding),
+                                         twice(spec.padding));
+    } else {
+      return typename BackwardData::desc(source, weight, destination);
+    }
+  }
+
+  void bind_forward(const typename Forward::primitive_desc& made, const memory_desc& plain_weight,
+                    const memory_desc& bias) {
+    forward_ = Bound(Forward(made), made, engine_);
+    forward_.bind(DNNL_ARG_SRC, made.src_desc(), engine_);
+    forward_.bind(DNNL_ARG_WEIGHTS, made.weights_desc(), engine_);
+    forward_.bind(DNNL_ARG_BIAS, bias, engine_);
+    forward_.bind(DNNL_ARG_DST, made.dst_desc(), engine_);
+    forward_weight_ = Staged(plain_weight, made.weights_desc(), engine_);
+  }
+  void bind_backward_weights(const typename BackwardWeights::primitive_desc& made,
+                             const memory_desc& plain_weight, const memory_desc& bias) {
+    backward_weights_ = Bound(BackwardWeights(made), made, engine_);
+    backward_weights_.bind(DNNL_ARG_SRC, made.src_desc(), engine_);
+    backward_weights_.bind(DNNL_ARG_DIFF_DST, made.diff_dst_desc(), engine_);
+    backward_weights_.bind(DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc(), engine_);
+    backward_weights_.bind(DNNL_ARG_DIFF_BIAS, bias, engine_);
+    weight_gradient_ = Staged(plain_weight, made.diff_weights_desc(), engine_);
+  }
+  void bind_backward_data(const typename BackwardData::primitive_desc& made,
+                          const memory_desc& plain_weight) {
+    backward_data_ = Bound(BackwardData(made), made, engine_);
+    backward_data_.bind(DNNL_ARG_DIFF_DST, made.diff_dst_desc(), engine_);
+    backward_data_.bind(DNNL_ARG_WEIGHTS, made.weights_desc(), engine_);
+    backward_data_.bind(DNNL_ARG_DIFF_SRC, made.diff_src_desc(), engine_);
+    backward_weight_ = Staged(plain_weight, made.weights_desc(), engine_);
+  }
+
+  std::string name_;
+  int threads_;
+  std::size_t weight_offset_ = 0;
+  std::size_t bias_offset_ = 0;
+  Engine engine_;
+  Bound forward_, backward_data_, backward_weights_;
+  Staged forward_weight_, backward_weight_, weight_gradient_;
+};
+
+}  // namespace
+
+MadeKernel make_dnnl_convolution(const KernelRequest& request) {
+  std::unique_ptr<LayerKernel> kernel;
+  const Layer& layer = request.layers[0];
+  TROUPE_TRY(guarded(describe(layer.spec), request.threads, [&] {
+    kernel = std::make_unique<DnnlAffine<ConvolutionTypes>>(
+        request, any_layout(dims_of(request.input.shape)),
+        any_layout(dims_of(layer.output.with_first(request.input.shape[0]))));
+  }));
+  return kernel;
+}
+
+MadeKernel make_dnnl_linear(const KernelRequest& request) {
+  std::unique_ptr<LayerKernel> kernel;
+  const Layer& layer = request.layers[0];
+  TROUPE_TRY(guarded(describe(layer.spec), request.threads, [&] {
+    kernel = std::make_unique<DnnlAffine<LinearTypes>>(
+        request, plain_desc(dims_of(request.input.shape)),
+        plain_desc(dims_of(layer.output.with_first(request.input.shape[0]))));
+  }));
+  return kernel;
+}
+
+}  // namespace troupe::kernels::cpu

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/internal/layer_kernel.hpp"
+
+/// Kernels on the CPU: oneDNN for any shape, and our own loops where those were measured to be
+/// faster (names with "portable": the same bits on every CPU, one thread).
+namespace troupe::kernels::cpu {
+
+/// The maker of a kernel, or null.
+KernelMaker find_kernel(Operation operation, DType dtype) noexcept;
+
+/// As troupe::kernels::make_reorder.
+MadeKernel make_reorder(const Activation& from, const Activation& to, int threads);
+
+MadeKernel make_dnnl_convolution(const KernelRequest& request);
+MadeKernel make_dnnl_linear(const KernelRequest& request);
+MadeKernel make_dnnl_pooling(const KernelRequest& request);
+MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads);
+MadeKernel make_relu(const KernelRequest& request);
+
+}  // namespace troupe::kernels::cpu

@@ -1,0 +1,228 @@
+#include "kernels/workspace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "kernels/internal/loss.hpp"
+#include "kernels/internal/network.hpp"
+
+namespace troupe::kernels {
+
+namespace {
+
+// Networks of so many batch sizes are kept: a job's batch, its last and smaller one, evaluation.
+constexpr std::size_t kNetworksKept = 4;
+// Samples of one pass of evaluate and predict: enough to be fast, small enough for the cache.
+constexpr std::int64_t kEvaluationBatch = 128;
+
+/// Zeros the floats between the parameters.
+void clear_padding(const Model& model, std::span<float> values) {
+  const auto infos = model.parameters();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const std::size_t begin = infos[i].offset + infos[i].elements;
+    const std::size_t end = i + 1 < infos.size() ? infos[i + 1].offset : values.size();
+    std::fill(values.begin() + static_cast<std::ptrdiff_t>(begin),
+              values.begin() + static_cast<std::ptrdiff_t>(end), 0.0f);
+  }
+}
+
+}  // namespace
+
+Status WorkspaceOptions::validate() const {
+  constexpr int kMaxThreads = 1024;
+  if (threads < 1 || threads > kMaxThreads)
+    return {Code::invalid_argument,
+            fmt::format("threads is {}, but must be 1 to {}", threads, kMaxThreads)};
+  if (!std::isfinite(input_mean))
+    return {Code::invalid_argument,
+            fmt::format("input_mean is {}, but must be a finite number", input_mean)};
+  if (!(input_deviation > 0.0f && std::isfinite(input_deviation)))
+    return {Code::invalid_argument,
+            fmt::format("input_deviation is {}, but must be above 0", input_deviation)};
+  if (device != Device::cpu)
+    return {Code::not_supported,
+            fmt::format("this build has no {} backend; use device cpu", to_string(device))};
+  return {};
+}
+
+struct Workspace::State {
+  State(Model the_model, WorkspaceOptions the_options)
+      : model(std::move(the_model)), options(the_options) {
+    for (std::size_t value = 0; value < pixel.size(); ++value)
+      pixel[value] =
+          (static_cast<float>(value) / 255.0f - options.input_mean) / options.input_deviation;
+  }
+
+  Status check_parameters(const Parameters& parameters) const;
+  Status check_images(const Tensor& images) const;
+  Status read_labels(const Tensor& tensor, std::int64_t batch);
+  Result<Network*> network(std::int64_t batch);
+  void load(const Tensor& images, std::int64_t first, std::span<float> input) const;
+  Status forward(Network& net, const Parameters& parameters, const Tensor& images,
+                 std::int64_t first);
+
+  Model model;
+  WorkspaceOptions options;
+  std::array<float, 256> pixel{};                      ///< what a byte of an image becomes
+  std::list<std::pair<std::int64_t, Network>> cached;  ///< by batch size, last used first
+  std::vector<std::int32_t> labels;
+};
+
+Status Workspace::State::check_parameters(const Parameters& parameters) const {
+  if (parameters.model().same_layout(model)) return {};
+  return {Code::shape_mismatch,
+          fmt::format("parameters of model '{}' given to a workspace of another model, '{}'",
+                      parameters.model().name(), model.name())};
+}
+
+Status Workspace::State::check_images(const Tensor& images) const {
+  const Shape& shape = images.shape();
+  const Shape& want = model.input();
+  const bool fits =
+      shape.rank() > 0 &&
+      (shape.without_first() == want ||
+       (want.rank() == 3 && want[0] == 1 && shape.without_first() == want.without_first()));
+  if (!fits || shape[0] == 0 || (images.dtype() != DType::u8 && images.dtype() != DType::f32))
+    return {Code::shape_mismatch,
+            fmt::format("model '{}' needs images u8 or f32 [batch] + {} with a batch of at least "
+                        "1, not {}",
+                        model.name(), to_string(want), describe(images))};
+  return {};
+}
+
+Status Workspace::State::read_labels(const Tensor& tensor, std::int64_t batch) {
+  if (tensor.shape() != Shape{batch} ||
+      (tensor.dtype() != DType::u8 && tensor.dtype() != DType::i32))
+    return {Code::shape_mismatch, fmt::format("{} images need labels u8 or i32 [{}], not {}", batch,
+                                              batch, describe(tensor))};
+  labels.resize(tensor.elements());
+  if (tensor.dtype() == DType::u8) {
+    std::ranges::copy(tensor.data<std::uint8_t>(), labels.begin());
+  } else {
+    std::ranges::copy(tensor.data<std::int32_t>(), labels.begin());
+  }
+  const std::int64_t classes = model.output()[0];
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 0 || labels[i] >= classes)
+      return {Code::invalid_argument,
+              fmt::format("label {} of the batch is {}, but model '{}' has classes 0 to {}", i,
+                          labels[i], model.name(), classes - 1)};
+  return {};
+}
+
+Result<Network*> Workspace::State::network(std::int64_t batch) {
+  const auto found =
+      std::ranges::find_if(cached, [&](const auto& entry) { return entry.first == batch; });
+  if (found != cached.end()) {
+    cached.splice(cached.begin(), cached, found);
+    return &cached.front().second;
+  }
+  TROUPE_ASSIGN(
+      Network created,
+      Network::create(model, batch, {options.device, options.kernels, options.threads, false}));
+  if (cached.size() == kNetworksKept) cached.pop_back();
+  cached.emplace_front(batch, std::move(created));
+  return &cached.front().second;
+}
+
+void Workspace::State::load(const Tensor& images, std::int64_t first,
+                            std::span<float> input) const {
+  const auto skip = static_cast<std::size_t>(first * model.input().elements());
+  if (images.dtype() == DType::f32) {
+    std::memcpy(input.data(), images.data<float>().subspan(skip).data(), input.size_bytes());
+    return;
+  }
+  const auto bytes = images.data<std::uint8_t>().subspan(skip, input.size());
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = pixel[bytes[i]];
+}
+
+Status Workspace::State::forward(Network& net, const Parameters& parameters, const Tensor& images,
+                                 std::int64_t first) {
+  load(images, first, net.input());
+  return net.forward(parameters.values());
+}
+
+Workspace::Workspace(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Workspace::Workspace(Workspace&&) noexcept = default;
+Workspace& Workspace::operator=(Workspace&&) noexcept = default;
+Workspace::~Workspace() = default;
+
+const Model& Workspace::model() const noexcept {
+  return state_->model;
+}
+const WorkspaceOptions& Workspace::options() const noexcept {
+  return state_->options;
+}
+
+Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
+  TROUPE_TRY(options.validate());
+  if (model.output().rank() != 1)
+    return Error{Code::shape_mismatch,
+                 fmt::format("model '{}' gives {}, but its output must be [classes]; flatten it",
+                             model.name(), to_string(model.output()))};
+  return Workspace(std::make_unique<State>(std::move(model), options));
+}
+
+Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
+                                              const Tensor& labels, std::span<float> gradients,
+                                              const GradientReady& ready) {
+  TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_TRY(state_->check_images(images));
+  const std::int64_t batch = images.shape()[0];
+  TROUPE_TRY(state_->read_labels(labels, batch));
+  if (gradients.size() != model().flat_size())
+    return Error{Code::shape_mismatch,
+                 fmt::format("gradients of model '{}' take {} floats, but {} were given",
+                             model().name(), model().flat_size(), gradients.size())};
+  TROUPE_ASSIGN(Network* const net, state_->network(batch));
+  clear_padding(model(), gradients);
+  TROUPE_TRY(state_->forward(*net, parameters, images, 0));
+  const LossStats stats = softmax_cross_entropy(net->output(), model().output()[0], state_->labels,
+                                                net->output_gradient());
+  TROUPE_TRY(net->backward(parameters.values(), gradients, ready));
+  return stats;
+}
+
+Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& images,
+                                      const Tensor& labels) {
+  TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_TRY(state_->check_images(images));
+  const std::int64_t samples = images.shape()[0];
+  TROUPE_TRY(state_->read_labels(labels, samples));
+  const std::span<const std::int32_t> all_labels = state_->labels;
+  LossStats stats;
+  for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
+    const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
+    TROUPE_ASSIGN(Network* const net, state_->network(batch));
+    TROUPE_TRY(state_->forward(*net, parameters, images, first));
+    stats += softmax_cross_entropy(
+        net->output(), model().output()[0],
+        all_labels.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch)), {});
+  }
+  return stats;
+}
+
+Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& images) {
+  TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_TRY(state_->check_images(images));
+  const std::int64_t samples = images.shape()[0];
+  TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, Shape{samples, model().output()[0]}));
+  auto out = logits.data<float>();
+  for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
+    const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
+    TROUPE_ASSIGN(Network* const net, state_->network(batch));
+    TROUPE_TRY(state_->forward(*net, parameters, images, first));
+    std::ranges::copy(net->output(), out.begin());
+    out = out.subspan(net->output().size());
+  }
+  return logits;
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "kernels/model.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/tensor.hpp"
+#include "runtime/base/status.hpp"
+
+namespace troupe::kernels {
+
+/// What a pass over some samples gave. Sums, so that ranks add theirs up.
+struct LossStats {
+  double loss_sum = 0.0;     ///< of the samples' cross entropies, added in the samples' order
+  std::int64_t correct = 0;  ///< samples whose label has the greatest logit
+  std::int64_t count = 0;    ///< samples
+
+  LossStats& operator+=(const LossStats& other) noexcept {
+    loss_sum += other.loss_sum;
+    correct += other.correct;
+    count += other.count;
+    return *this;
+  }
+};
+
+/// Which kernels compute a layer.
+enum class KernelChoice : std::uint8_t {
+  automatic,  ///< per layer, by what was measured to be faster
+  portable,   ///< our own: the same bits on every CPU; one thread
+  library,    ///< the vendor's library: the same bits on CPUs of one instruction set
+};
+
+/// What changes results, and only then what changes speed.
+struct WorkspaceOptions {
+  /// u8 images become (x / 255 - mean) / deviation; f32 images are taken as they are. The defaults
+  /// are MNIST's.
+  float input_mean = 0.1307f;
+  float input_deviation = 0.3081f;
+  /// Threads of one pass. Part of the result: another number may give other last bits.
+  int threads = 1;
+  KernelChoice kernels = KernelChoice::automatic;
+  Device device = Device::cpu;
+
+  /// Errors: `invalid_argument` naming the field; `not_supported` for a device not built in.
+  Status validate() const;
+};
+
+/// Says that the gradient of `parameter` is final. Called on the thread of the pass, once for each
+/// parameter, from the last of the model to the first: all floats from `parameter.offset` to the
+/// end of the gradients are then final, and may be sent while the pass goes on.
+using GradientReady = std::function<void(const ParameterInfo& parameter)>;
+
+/// What one rank needs to run a model: activations, cached primitives, packed weights.
+///
+/// The result of a pass depends only on the parameters, the samples and the options: not on what
+/// ran before, on which thread it runs, or on what runs beside it.
+///
+/// Ownership: owns its memory; parameters and samples are borrowed for a call. Kernels are made at
+///            the first pass of a batch size and kept for the few sizes used last.
+/// Threads:   one call at a time, on any thread. Any number of workspaces may run at once with the
+///            same parameters. With `threads` above 1 a call uses the OpenMP pool of its thread,
+///            whose size it sets and puts back.
+/// Failure:   `shape_mismatch` and `invalid_argument` name what was given and what is needed, and
+///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
+class Workspace {
+public:
+  /// The model's output must be [classes]. Errors: `shape_mismatch`, or as `options.validate()`.
+  static Result<Workspace> create(Model model, WorkspaceOptions options = {});
+
+  Workspace(Workspace&&) noexcept;
+  Workspace& operator=(Workspace&&) noexcept;
+  ~Workspace();
+
+  /// Gradient of the SUM of the samples' softmax cross entropies (not their mean: the sum over all
+  /// ranks is scaled once, by 1 / global batch), written to `gradients`: `model().flat_size()`
+  /// floats laid out as the parameters, the padding between them zeroed.
+  ///
+  /// `images`: u8 or f32, [batch] + the model's input, whose channel may be left out if it is one.
+  /// `labels`: u8 or i32 [batch], each 0..classes-1.
+  Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,
+                                     const Tensor& labels, std::span<float> gradients,
+                                     const GradientReady& ready = {});
+
+  /// The loss alone, over any number of samples.
+  Result<LossStats> evaluate(const Parameters& parameters, const Tensor& images,
+                             const Tensor& labels);
+
+  /// The logits: f32 [batch, classes].
+  Result<Tensor> predict(const Parameters& parameters, const Tensor& images);
+
+  const Model& model() const noexcept;
+  const WorkspaceOptions& options() const noexcept;
+
+private:
+  struct State;
+  explicit Workspace(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe::kernels
