@@ -43,7 +43,7 @@ run("configuring the consumer"
     "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DCMAKE_CXX_COMPILER=${COMPILER}"
     "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
 run("building the consumer" ${CMAKE_COMMAND} --build "${WORK}/build")
-foreach(program memory_only consumer)
+foreach(program memory_only every_target consumer)
   if(EXISTS "${WORK}/build/${program}")
     run("running ${program}" "${WORK}/build/${program}")
     message("${output}")
