@@ -144,7 +144,7 @@ void Outbox::take(std::vector<ChunkPtr>& frames, std::vector<OutSegment>& segmen
 
 void Outbox::recycle(ChunkPtr chunk) {
   MutexLock lock(mutex_);
-  queued_bytes_ -= chunk->size;
+  queued_bytes_ -= std::min(queued_bytes_, chunk->size);  // close() has forgotten them
   chunk->size = 0;
   chunk->messages = 0;
   if (free_.size() < kMaxFreeChunks && closed_.ok()) free_.push_back(std::move(chunk));
@@ -153,7 +153,7 @@ void Outbox::recycle(ChunkPtr chunk) {
 
 void Outbox::finished(std::size_t segment_bytes) {
   MutexLock lock(mutex_);
-  queued_bytes_ -= segment_bytes;
+  queued_bytes_ -= std::min(queued_bytes_, segment_bytes);
   if (waiters_ != 0) room_.notify_all();
 }
 
@@ -165,6 +165,7 @@ void Outbox::close(Error reason) {
   current_.reset();
   free_.clear();
   dropped.swap(segments_);
+  queued_bytes_ = 0;
   room_.notify_all();
   lock.unlock();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -46,13 +47,26 @@ void Poller::remove(int fd) {
   ::epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-std::span<const epoll_event> Poller::wait(Duration timeout) {
+int Poller::wait_for(Duration timeout) {
+  const int size = static_cast<int>(std::size(events_));
+  if (timeout > Duration::zero() && fine_waits_) {
+    timespec fine{};
+    fine.tv_sec = static_cast<time_t>(timeout.count() / 1'000'000'000);
+    fine.tv_nsec = static_cast<long>(timeout.count() % 1'000'000'000);
+    const int n = ::epoll_pwait2(epoll_.fd(), events_, size, &fine, nullptr);
+    if (n >= 0 || errno == EINTR) return n;
+    fine_waits_ = false;  // an old kernel, or a sandbox that does not know the call
+  }
   // Rounded up: waking a little late is right, waking early over and over is not.
   const auto ms = timeout < Duration::zero()
                       ? -1
                       : std::min<std::int64_t>(
                             std::chrono::ceil<std::chrono::milliseconds>(timeout).count(), 60'000);
-  int n = ::epoll_wait(epoll_.fd(), events_, std::size(events_), static_cast<int>(ms));
+  return ::epoll_wait(epoll_.fd(), events_, size, static_cast<int>(ms));
+}
+
+std::span<const epoll_event> Poller::wait(Duration timeout) {
+  int n = wait_for(timeout);
   if (n < 0) n = 0;
   int kept = 0;
   for (int i = 0; i < n; ++i) {

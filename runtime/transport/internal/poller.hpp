@@ -30,8 +30,11 @@ public:
   void wake();
 
 private:
+  int wait_for(Duration timeout);
+
   static constexpr std::uint64_t kWake = ~std::uint64_t{0};
   Socket epoll_, event_;
+  bool fine_waits_ = true;
   epoll_event events_[64]{};
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "runtime/transport/internal/host_memory.hpp"
@@ -13,8 +12,10 @@ namespace troupe::transport {
 namespace {
 
 constexpr Duration kStopTime = std::chrono::seconds(1);
-/// How long a worker sleeps while it has operations open: not all of their ends raise an event.
-constexpr Duration kOpenOperationsNap = std::chrono::milliseconds(2);
+/// How long a worker sleeps while it has operations open: not all of their ends raise an event
+/// (room in a peer's shared-memory queue does not). Longer and longer while nothing moves.
+constexpr Duration kShortestNap = std::chrono::microseconds(20);
+constexpr Duration kLongestNap = std::chrono::milliseconds(5);
 constexpr unsigned kTurnsPerPoll = 16;
 constexpr std::size_t kMaxHandshakes = 256;
 
@@ -176,6 +177,7 @@ bool UcxTransport::turn(TimePoint now) {
   if (!timers_.empty()) timers_.run(now);
   if (++turns_ % kTurnsPerPoll == 0) handle_events(poller_.wait(Duration::zero()));
   reap();
+  if (moved) nap_ = kShortestNap;
   return moved;
 }
 
@@ -222,8 +224,7 @@ Duration UcxTransport::time_to_sleep(TimePoint now) const {
   Duration time = Duration(-1);
   if (!timers_.empty()) time = std::max(timers_.next() - now, Duration::zero());
   for (const auto& [key, peer] : peers_)
-    if (peer->has_open_operations() && (time < Duration::zero() || time > kOpenOperationsNap))
-      time = kOpenOperationsNap;
+    if (peer->has_open_operations() && (time < Duration::zero() || time > nap_)) time = nap_;
   return time;
 }
 
@@ -232,6 +233,7 @@ void UcxTransport::sleep() {
   counters_.sleeps.fetch_add(1, std::memory_order_relaxed);
   const auto events = poller_.wait(time_to_sleep(time_now()));
   tasks_.end_sleep();
+  nap_ = std::min(nap_ * 2, kLongestNap);
   if (events.empty())
     for (const auto& [key, peer] : peers_)
       if (peer->has_open_operations()) activate(*peer);

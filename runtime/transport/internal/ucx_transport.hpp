@@ -111,6 +111,7 @@ private:
   Timers timers_;
   std::uint64_t next_key_ = 1;
   unsigned turns_ = 0;
+  Duration nap_{1};
   bool stopping_ = false;
   TimePoint stop_deadline_{};
   std::vector<std::function<void()>> taken_tasks_;

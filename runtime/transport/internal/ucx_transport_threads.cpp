@@ -1,6 +1,5 @@
 // The transport's two threads and how the lead goes from one to the other.
 #include <pthread.h>
-#include <sched.h>
 
 #include "runtime/transport/internal/ucx_transport.hpp"
 
@@ -12,6 +11,16 @@ constexpr int kTicksToSleep = 40;  ///< without inline work
 constexpr Duration kStopTime = std::chrono::seconds(1);
 /// How long inline work may go on before messages are looked after again.
 constexpr Duration kInlineTime = std::chrono::microseconds(100);
+
+/// Not sched_yield(): with busy compute threads around that gives the core away for milliseconds,
+/// while the spin ends within microseconds by itself, and who wakes from a sleep gets a core soon.
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 TimePoint time_now() {
   return std::chrono::steady_clock::now();
@@ -41,7 +50,7 @@ void UcxTransport::lead() {
     if (active_.empty())
       sleep();
     else if (!moved)
-      ::sched_yield();
+      relax();
   }
 }
 

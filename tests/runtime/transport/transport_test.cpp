@@ -1,0 +1,220 @@
+// What does not depend on which transport UCX takes.
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tests/runtime/transport/transport_fixture.hpp"
+
+namespace troupe::transport {
+namespace {
+
+TEST(Transport, NeedsANodeId) {
+  EXPECT_EQ(make_ucx_transport({}).code(), Code::invalid_argument);
+}
+
+TEST(Transport, AnUnknownUcxTransportIsAnErrorThatNamesIt) {
+  auto transport = make_ucx_transport(options_of("a", "nonsense")).value();
+  const Status started = transport->start();
+  EXPECT_EQ(started.code(), Code::io_error);
+  EXPECT_NE(started.error().message.find("nonsense"), std::string::npos);
+}
+
+TEST(Transport, APortInUseIsAnErrorThatNamesIt) {
+  Side a(options_of("a")), b(options_of("b"));
+  a.start();
+  b.start();
+  const Address taken = a.listen();
+  const auto again = b.transport->listen(taken);
+  ASSERT_EQ(again.code(), Code::address_in_use);
+  EXPECT_NE(again.error().message.find(to_string(taken)), std::string::npos);
+}
+
+TEST(Transport, DoesNotListenToTheWorldWithoutAToken) {
+  Side a(options_of("a"));
+  a.start();
+  const auto bound = a.transport->listen({"0.0.0.0", 0});
+  ASSERT_EQ(bound.code(), Code::permission_denied);
+  EXPECT_NE(bound.error().message.find("token"), std::string::npos);
+}
+
+TEST(Transport, AHostThatCannotBeResolvedIsAnError) {
+  Side a(options_of("a"));
+  a.start();
+  EXPECT_EQ(a.connect({"no.such.host.invalid", 1}).code(), Code::invalid_argument);
+  EXPECT_FALSE(a.transport->listen({"no.such.host.invalid", 1}).ok());
+}
+
+TEST(Transport, WrongTokensAreRefusedOnTheConnectingSide) {
+  Options first = options_of("a"), second = options_of("b");
+  first.token = "one";
+  second.token = "another";
+  Side a(first), b(second);
+  a.start();
+  b.start();
+  const auto peer = a.connect(b.listen());
+  EXPECT_EQ(peer.code(), Code::permission_denied);
+  EXPECT_TRUE(b.recorder.connected().empty());
+}
+
+TEST(Transport, EqualTokensConnect) {
+  Options first = options_of("a"), second = options_of("b");
+  first.token = second.token = "one";
+  Pair pair(std::move(first), std::move(second));
+  pair.connect();
+}
+
+TEST(Transport, ConnectsWhereOnlyOneSideWantsSharedMemory) {
+  Options first = options_of("a"), second = options_of("b");
+  first.shared_memory = false;
+  Pair pair(std::move(first), std::move(second));
+  pair.connect();
+  ASSERT_TRUE(pair.a.send(pair.to_b, "x", {pattern(1 << 20, 1)}).ok());
+  ASSERT_TRUE(pair.b.send(pair.to_a, "y", {pattern(1 << 20, 2)}).ok());
+  ASSERT_TRUE(pair.b.recorder.wait_messages(1) && pair.a.recorder.wait_messages(1));
+  EXPECT_TRUE(has_pattern(pair.b.recorder.messages()[0].segments[0], 1));
+  EXPECT_TRUE(has_pattern(pair.a.recorder.messages()[0].segments[0], 2));
+}
+
+TEST(Transport, SharedMemoryWithoutReadsOfOtherProcessesWorks) {
+  Pair pair("tcp,posix");
+  pair.connect();
+  ASSERT_TRUE(pair.a.send(pair.to_b, "x", {pattern(9 << 20, 1)}).ok());
+  ASSERT_TRUE(pair.b.recorder.wait_messages(1));
+  EXPECT_TRUE(has_pattern(pair.b.recorder.messages()[0].segments[0], 1));
+}
+
+TEST(Transport, SendToANumberThatNeverWasIsAnError) {
+  Side a(options_of("a"));
+  a.start();
+  EXPECT_EQ(a.send(1, "x").code(), Code::invalid_argument);
+  EXPECT_EQ(a.send(~0ull, "x").code(), Code::invalid_argument);
+}
+
+TEST(Transport, ConnectAfterStopIsCancelled) {
+  Side a(options_of("a"));
+  a.start();
+  a.transport->stop();
+  EXPECT_EQ(a.connect({"127.0.0.1", 1}).code(), Code::cancelled);
+}
+
+TEST(Transport, RunsPostedTasksOnTheProgressThreadInOrder) {
+  Side a(options_of("a"));
+  a.start();
+  Promise<std::string> done;
+  std::string order;  // touched by the progress thread only
+  a.transport->post([&] { order += a.transport->on_progress_thread() ? "1" : "?"; });
+  const auto now = std::chrono::steady_clock::now();
+  a.transport->post_at(now + std::chrono::milliseconds(20), [&] { order += "4", done.set(order); });
+  a.transport->post_at(now + std::chrono::milliseconds(1), [&] { order += "3"; });
+  a.transport->post([&] { order += "2"; });
+  EXPECT_EQ(done.get(), "1234");
+}
+
+TEST(Transport, SleepsWhileNothingHappens) {
+  Pair pair("");
+  pair.connect();
+  // Every way out of the sleep counts one; a quarter of a second of idling takes but a few.
+  Promise<std::uint64_t> later;
+  const auto wait = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+  pair.a.transport->post_at(wait, [] {});
+  pair.b.transport->post_at(wait, [&] { later.set(pair.a.transport->stats().sleeps); });
+  EXPECT_LT(later.get(), 100u);
+}
+
+/// `work` runs inline at the arrival of each message.
+struct InlinePair : Pair {
+  InlinePair() : Pair("") {
+    b.recorder.on_arrival = [this](PeerId, std::span<const std::byte> bytes, auto) {
+      const std::string text = text_of(bytes);
+      const bool taken =
+          b.transport->run_inline([this, text] { work(text); }, [this, text] { overflow(text); });
+      if (!taken) declined(text);
+    };
+  }
+  std::function<void(const std::string&)> work, overflow = [](auto&) {}, declined = [](auto&) {};
+};
+
+TEST(RunInline, RunsWorkOnTheThreadOfItsMessage) {
+  InlinePair pair;
+  pair.work = [&](const std::string& text) {
+    EXPECT_TRUE(pair.b.transport->on_progress_thread());
+    EXPECT_TRUE(pair.b.send(pair.to_a, text + "!").ok());
+  };
+  pair.connect();
+  for (std::size_t i = 1; i <= 500; ++i) {
+    ASSERT_TRUE(pair.a.send(pair.to_b, "x").ok());
+    ASSERT_TRUE(pair.a.recorder.wait_messages(i));
+  }
+}
+
+TEST(RunInline, LongWorkDoesNotStopTheTransport) {
+  InlinePair pair;
+  Promise<bool> released;
+  Promise<bool> over;
+  pair.work = [&](const std::string& text) {
+    if (text != "long") return;
+    released.get();  // ends only once the transport has delivered the other message
+    EXPECT_FALSE(pair.b.transport->on_progress_thread());
+    over.set(true);
+  };
+  pair.connect();
+  ASSERT_TRUE(pair.a.send(pair.to_b, "long").ok());
+  ASSERT_TRUE(pair.b.recorder.wait_messages(1));
+  ASSERT_TRUE(pair.a.send(pair.to_b, "other").ok());
+  ASSERT_TRUE(pair.b.recorder.wait_messages(2));
+  released.set(true);
+  over.get();
+  // And again, with the threads' parts exchanged.
+  for (std::size_t i = 3; i < 50; ++i) {
+    ASSERT_TRUE(pair.a.send(pair.to_b, "short").ok());
+    ASSERT_TRUE(pair.b.recorder.wait_messages(i));
+  }
+}
+
+TEST(RunInline, WorkThatWaitsBehindLongWorkOverflows) {
+  InlinePair pair;
+  Promise<bool> released, overflowed;
+  pair.work = [&](const std::string& text) {
+    if (text == "long") released.get();
+  };
+  pair.overflow = [&](const std::string& text) {
+    if (text == "behind") overflowed.set(true);
+  };
+  pair.declined = pair.overflow;  // comes too late to be taken at all: fine as well
+  pair.connect();
+  ASSERT_TRUE(pair.a.send(pair.to_b, "long").ok());
+  ASSERT_TRUE(pair.a.send(pair.to_b, "behind").ok());
+  EXPECT_TRUE(overflowed.get());
+  released.set(true);
+}
+
+TEST(RunInline, TheLeadComesBackTimeAndAgain) {
+  InlinePair pair;
+  std::atomic<int> ran{0};
+  pair.work = [&](const std::string& text) {
+    ++ran;
+    if (text == "long") {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(3);
+      while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    }
+  };
+  pair.overflow = [&](const std::string&) { ++ran; };
+  pair.declined = pair.overflow;
+  pair.connect();
+  for (int i = 0; i < 300; ++i)
+    ASSERT_TRUE(pair.a.send(pair.to_b, i % 10 == 0 ? "long" : "short").ok());
+  ASSERT_TRUE(pair.b.recorder.wait_messages(300));
+  pair.b.transport->stop();
+  EXPECT_EQ(ran, 300);
+}
+
+TEST(RunInline, DeclinesIfTheOptionsSaySo) {
+  Options options = options_of("a");
+  options.run_inline = false;
+  Side a(options);
+  a.start();
+  EXPECT_FALSE(a.transport->run_inline([] {}, [] {}));
+}
+
+}  // namespace
+}  // namespace troupe::transport
