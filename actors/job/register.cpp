@@ -1,0 +1,35 @@
+#include "actors/job/register.hpp"
+
+#include "actors/collective/reducer.hpp"
+#include "actors/job/job_service.hpp"
+#include "actors/train/loader.hpp"
+#include "actors/train/messages.hpp"
+#include "actors/train/reducer.hpp"
+#include "actors/train/trainer.hpp"
+#include "runtime/graph/messages.hpp"
+
+namespace troupe::train {
+namespace {
+
+using Behavior = caf::behavior (*)(caf::event_based_actor*, std::shared_ptr<NodeContext>, Setup);
+
+void add(caf::actor_system_config& config, const char* type, Behavior behavior,
+         const std::shared_ptr<NodeContext>& context) {
+  config.add_actor_type(type, [behavior, context](caf::event_based_actor* self, Setup setup) {
+    return behavior(self, context, std::move(setup));
+  });
+}
+
+}  // namespace
+
+void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeContext> context) {
+  add_train_message_types(config);
+  add_job_message_types(config);
+  collective::add_message_types(config);
+  graph::add_message_types(config);
+  add(config, kLoaderType, loader, context);
+  add(config, kTrainerType, trainer, context);
+  add(config, kReducerType, reducer, context);
+}
+
+}  // namespace troupe::train

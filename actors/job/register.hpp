@@ -1,0 +1,21 @@
+#pragma once
+
+#include <caf/actor_system_config.hpp>
+
+#include <memory>
+
+#include "actors/train/node_context.hpp"
+
+namespace troupe::train {
+
+/// Actor types of a training job, as the graph names them.
+inline constexpr const char* kLoaderType = "troupe.loader";
+inline constexpr const char* kTrainerType = "troupe.trainer";
+inline constexpr const char* kReducerType = "troupe.reducer";
+
+/// Adds the training actors and all their messages to an actor system, so that a head can place
+/// them on this node: give it to RuntimeOptions::configure. What the actors of one node share
+/// lives in `context`.
+void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeContext> context);
+
+}  // namespace troupe::train

@@ -1,0 +1,40 @@
+#include "actors/train/checkpointer.hpp"
+
+#include "actors/checkpoint/checkpoint_store.hpp"
+#include "runtime/remoting/caf_error.hpp"
+
+namespace troupe::train {
+namespace {
+
+Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write& x) {
+  // Nothing in the result's bytes may depend on when or where it was made.
+  const Metadata metadata{{"troupe.job", config.name}, {std::string(kResultsHashKey), config.results_hash()}};
+  const auto& tensors = x.snapshot.tensors;
+  Saved saved;
+  saved.steps_done = x.snapshot.steps_done;
+  if (x.final_weights) {
+    TROUPE_ASSIGN(auto file, store.save_final({tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(
+                                                                    x.snapshot.weights)},
+                                              metadata));
+    saved.path = file.path.string();
+    saved.sha256 = file.sha256;
+  }
+  TROUPE_ASSIGN(auto checkpoint, store.save(x.snapshot.steps_done, tensors, metadata));
+  if (!x.final_weights) saved.path = checkpoint.path.string();
+  return saved;
+}
+
+}  // namespace
+
+caf::behavior checkpointer(caf::event_based_actor*, JobConfig config) {
+  auto store = std::make_shared<CheckpointStore>(config.checkpoint.directory, config.checkpoint.keep);
+  return {
+      [store, config = std::move(config)](const Write& x) -> caf::result<Saved> {
+        auto saved = write(*store, config, x);
+        if (!saved.ok()) return remoting::to_caf(saved.error());
+        return std::move(*saved);
+      },
+  };
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,101 @@
+#include "actors/train/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "actors/data/sampler.hpp"
+#include "actors/train/messages.hpp"
+#include "runtime/graph/messages.hpp"
+#include "runtime/remoting/caf_error.hpp"
+
+namespace troupe::train {
+namespace {
+
+struct Prefetch {
+  std::uint64_t step = 0;
+};
+
+class Loader {
+ public:
+  Loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
+      : self_(self), context_(std::move(context)), setup_(std::move(setup)) {}
+
+  void prepare() {
+    Ready ready;
+    ready.actor = fmt::format("loader {}", setup_.index);
+    if (auto job = context_->job(setup_); job.ok()) {
+      job_ = *job;
+      ready.data_hash = job_->train_data().content_hash() + job_->test_data().content_hash();
+    } else {
+      ready.code = static_cast<std::uint16_t>(job.code());
+      ready.message = job.error().message;
+    }
+    self_->send(setup_.job_actor, ready);
+  }
+
+  caf::result<Batch> next(std::uint64_t step) {
+    auto batch = take(step);
+    if (!batch.ok()) return remoting::to_caf(batch.error());
+    self_->send(self_, Prefetch{step + 1});
+    return std::move(*batch);
+  }
+
+  /// Makes batches up to `prefetch` ahead, one at a time so that a request waits for one at most.
+  void prefetch(std::uint64_t step) {
+    if (step >= job_->total_steps() || ahead_.size() >= job_->config().operation.prefetch) return;
+    if (!ahead_.contains(step)) {
+      auto batch = make(step);
+      if (!batch.ok()) return;  // the request for it will say so
+      ahead_.emplace(step, std::move(*batch));
+    }
+    if (ahead_.size() < job_->config().operation.prefetch) self_->send(self_, Prefetch{step + 1});
+  }
+
+ private:
+  Result<Batch> take(std::uint64_t step) {
+    ahead_.erase(ahead_.begin(), ahead_.lower_bound(step));
+    if (auto found = ahead_.extract(step)) return std::move(found.mapped());
+    return make(step);
+  }
+
+  Result<Batch> make(std::uint64_t step) {
+    const auto& config = job_->config();
+    const auto samples = config.batch_per_rank();
+    Batch batch;
+    batch.step = step;
+    batch.samples = static_cast<std::uint32_t>(samples);
+    TROUPE_ASSIGN(batch.images, job_->pool().acquire(samples * job_->train_data().image_bytes()));
+    TROUPE_ASSIGN(batch.labels, job_->pool().acquire(samples * sizeof(std::int32_t)));
+    TROUPE_TRY(job_->train_data().gather(job_->sampler().samples(step, setup_.index), batch.images,
+                                         batch.labels));
+    return batch;
+  }
+
+  caf::event_based_actor* self_;
+  std::shared_ptr<NodeContext> context_;
+  Setup setup_;
+  std::shared_ptr<JobOnNode> job_;
+  std::map<std::uint64_t, Batch> ahead_;  // by step
+};
+
+}  // namespace
+}  // namespace troupe::train
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Prefetch)
+
+namespace troupe::train {
+
+caf::behavior loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
+                     Setup setup) {
+  auto state = std::make_shared<Loader>(self, std::move(context), std::move(setup));
+  state->prepare();
+  return {
+      [state](const NextBatch& x) { return state->next(x.step); },
+      [state](const Prefetch& x) { state->prefetch(x.step); },
+      [](const graph::Connected&) {},
+      [](graph::Start) {},
+  };
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,24 @@
+#include "actors/train/messages.hpp"
+
+#include "actors/train/setup.hpp"
+
+namespace troupe::train {
+
+void add_train_message_types(caf::actor_system_config& config) {
+  config.add_message_type<Setup>("troupe::train::Setup");
+  config.add_message_type<Ready>("troupe::train::Ready");
+  config.add_message_type<Begin>("troupe::train::Begin");
+  config.add_message_type<StepBegun>("troupe::train::StepBegun");
+  config.add_message_type<NextBatch>("troupe::train::NextBatch");
+  config.add_message_type<Batch>("troupe::train::Batch");
+  config.add_message_type<Evaluate>("troupe::train::Evaluate");
+  config.add_message_type<Evaluated>("troupe::train::Evaluated");
+  config.add_message_type<Halt>("troupe::train::Halt");
+  config.add_message_type<Halted>("troupe::train::Halted");
+  config.add_message_type<Save>("troupe::train::Save");
+  config.add_message_type<Saved>("troupe::train::Saved");
+  config.add_message_type<Failed>("troupe::train::Failed");
+  config.add_message_type<LastStepDone>("troupe::train::LastStepDone");
+}
+
+}  // namespace troupe::train

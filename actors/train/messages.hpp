@@ -1,0 +1,157 @@
+#pragma once
+
+#include <caf/actor.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/memory/buffer.hpp"
+#include "runtime/remoting/buffer_message.hpp"
+
+namespace troupe::train {
+
+// What the actors of a training job say to each other. Nouns and past tense are messages, commands
+// imperative. Those that carry `generation` are dropped if it is older than the receiver's.
+
+/// The extra values that each rank adds to a step, in this order.
+enum Extra : std::size_t { kLossSum, kCorrect, kExtras };
+
+/// Any actor -> job: it is set up and waits; or it cannot work (code and sentence).
+struct Ready {
+  std::string actor;             ///< "trainer 3", "reducer 1": for errors
+  std::uint16_t code = 0;        ///< Code
+  std::string message;
+  std::uint64_t steps_done = 0;  ///< reducers: in the state they start from
+  std::string state_hash;        ///< reducers: of weights and optimizer state; equal on all nodes
+  std::string data_hash;         ///< loaders: of the data set; equal on all nodes
+  std::uint64_t steps_per_epoch = 0;  ///< reducers
+  std::uint64_t parameters = 0;       ///< reducers: f32 elements of the model
+};
+
+/// Job -> reducers: go on from step `step`.
+struct Begin {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+};
+
+/// Reducer -> the trainers of its node: compute step `step`; the weights stand still until all
+/// have answered with their gradients and extra values (collective::GradientReady, ExtrasReady).
+struct StepBegun {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+};
+
+/// Trainer -> its loader, answered with a Batch.
+struct NextBatch {
+  std::uint64_t step = 0;
+};
+struct Batch {
+  std::uint64_t step = 0;
+  std::uint32_t samples = 0;
+  Buffer images;  ///< u8 [samples, height, width]
+  Buffer labels;  ///< i32 [samples]
+};
+
+/// Reducer -> the trainers of its node: run the test samples that are yours.
+struct Evaluate {
+  std::uint64_t generation = 0;
+  std::uint64_t epoch = 0;
+};
+/// Trainer -> job and reducer.
+struct Evaluated {
+  std::uint64_t generation = 0;
+  std::uint64_t epoch = 0;
+  std::uint32_t rank = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t correct = 0;
+  double loss_sum = 0;
+};
+
+/// Job -> reducers: stop at once, drop the step in flight. Answered with Halted.
+struct Halt {};
+struct Halted {
+  std::uint64_t steps_done = 0;
+};
+
+/// Job -> a reducer: write your state now. Answered with Saved when it is on disk.
+struct Save {
+  bool final_weights = false;  ///< the result file as well
+};
+struct Saved {
+  std::uint64_t steps_done = 0;
+  std::string path;
+  std::string sha256;  ///< of the final weights' file
+};
+
+/// An actor found something wrong that ends the job.
+struct Failed {
+  std::string actor;
+  std::uint16_t code = 0;
+  std::string message;
+};
+
+/// Reducer with the last step -> job.
+struct LastStepDone {
+  std::uint64_t steps_done = 0;
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, Ready& x) {
+  return f(x.actor, x.code, x.message, x.steps_done, x.state_hash, x.data_hash,
+           x.steps_per_epoch, x.parameters);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Begin& x) {
+  return f(x.generation, x.step);
+}
+template <class Inspector>
+auto inspect(Inspector& f, StepBegun& x) {
+  return f(x.generation, x.step);
+}
+template <class Inspector>
+auto inspect(Inspector& f, NextBatch& x) {
+  return f(x.step);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Batch& x) {
+  return f(x.step, x.samples, x.images, x.labels);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Evaluate& x) {
+  return f(x.generation, x.epoch);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Evaluated& x) {
+  return f(x.generation, x.epoch, x.rank, x.samples, x.correct, x.loss_sum);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Halt&) {
+  return f();
+}
+template <class Inspector>
+auto inspect(Inspector& f, Halted& x) {
+  return f(x.steps_done);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Save& x) {
+  return f(x.final_weights);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Saved& x) {
+  return f(x.steps_done, x.path, x.sha256);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Failed& x) {
+  return f(x.actor, x.code, x.message);
+}
+template <class Inspector>
+auto inspect(Inspector& f, LastStepDone& x) {
+  return f(x.steps_done);
+}
+
+/// Adds these messages and Setup to an actor system's types.
+void add_train_message_types(caf::actor_system_config& config);
+
+}  // namespace troupe::train

@@ -1,0 +1,47 @@
+#include "actors/train/node_context.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/train/model_factory.hpp"
+
+namespace troupe::train {
+
+Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
+  TROUPE_ASSIGN(auto config, parse_job(setup.config));
+  const auto& data = config.data;
+  const auto classes = config.model.classes;
+  TROUPE_ASSIGN(auto train, ImageDataset::load(data.directory / data.train_images,
+                                               data.directory / data.train_labels, classes));
+  TROUPE_ASSIGN(auto test, ImageDataset::load(data.directory / data.test_images,
+                                              data.directory / data.test_labels, classes));
+  if (train.height() != test.height() || train.width() != test.width())
+    return Error{Code::corrupt_data,
+                 fmt::format("training images are {}x{} and test images {}x{}; both sets must be of "
+                             "one size",
+                             train.height(), train.width(), test.height(), test.width())};
+
+  std::shared_ptr<JobOnNode> job(
+      new JobOnNode(std::move(config), std::move(train), std::move(test)));
+  TROUPE_ASSIGN(job->sampler_, Sampler::make({.samples = job->train_.count(),
+                                              .batch = job->config_.data.batch,
+                                              .ranks = job->config_.ranks,
+                                              .seed = job->config_.seed}));
+  job->length_ = {job->sampler_->steps_per_epoch(), job->config_.epochs};
+  TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_));
+  TROUPE_ASSIGN(job->replica_, Replica::make(job->config_, std::move(model), setup.resume_from,
+                                             job->length_));
+  return job;
+}
+
+Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {
+  // Held while the job is made: the others on this node wait for the same one.
+  MutexLock lock(mutex_);
+  std::erase_if(jobs_, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = jobs_[setup.job];
+  if (auto job = known.lock()) return job;
+  TROUPE_ASSIGN(auto job, JobOnNode::make(setup));
+  known = job;
+  return job;
+}
+
+}  // namespace troupe::train

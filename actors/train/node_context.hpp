@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "actors/config/job_config.hpp"
+#include "actors/config/learning_rate.hpp"
+#include "actors/data/dataset.hpp"
+#include "actors/data/sampler.hpp"
+#include "actors/train/replica.hpp"
+#include "actors/train/setup.hpp"
+#include "runtime/base/mutex.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/memory/buffer_pool.hpp"
+
+namespace troupe::train {
+
+/// What the actors of one job on one node share: its configuration, data and replica.
+///
+/// Ownership: shared by those actors; gone with the last of them.
+/// Threads:   any for what is const; replica() as Replica says.
+class JobOnNode {
+ public:
+  static Result<std::shared_ptr<JobOnNode>> make(const Setup& setup);
+
+  const JobConfig& config() const { return config_; }
+  const JobLength& length() const { return length_; }
+  std::uint64_t total_steps() const { return length_.epochs * length_.steps_per_epoch; }
+  const ImageDataset& train_data() const { return train_; }
+  const ImageDataset& test_data() const { return test_; }
+  const Sampler& sampler() const { return *sampler_; }
+  Replica& replica() { return *replica_; }
+  const Replica& replica() const { return *replica_; }
+  BufferPool& pool() { return pool_; }
+
+ private:
+  JobOnNode(JobConfig config, ImageDataset train, ImageDataset test)
+      : config_(std::move(config)), train_(std::move(train)), test_(std::move(test)) {}
+
+  const JobConfig config_;
+  JobLength length_;
+  const ImageDataset train_, test_;
+  std::unique_ptr<const Sampler> sampler_;
+  std::unique_ptr<Replica> replica_;
+  BufferPool pool_;
+};
+
+/// What the training actors of one node share: the jobs that are on it.
+///
+/// Threads: any.
+class NodeContext {
+ public:
+  /// The job of `setup`, made by the first actor that asks. Errors: those of its configuration,
+  /// data and checkpoint.
+  Result<std::shared_ptr<JobOnNode>> job(const Setup& setup);
+
+ private:
+  Mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<JobOnNode>> jobs_ TROUPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace troupe::train

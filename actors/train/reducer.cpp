@@ -1,0 +1,242 @@
+#include "actors/train/reducer.hpp"
+
+#include <caf/exit_reason.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "actors/collective/reduce_machine.hpp"
+#include "actors/collective/reducer.hpp"
+#include "actors/train/events.hpp"
+#include "actors/train/checkpointer.hpp"
+#include "actors/train/messages.hpp"
+#include "runtime/graph/messages.hpp"
+#include "runtime/remoting/caf_error.hpp"
+
+namespace troupe::train {
+namespace {
+
+/// The reducer's state and protocol; lives as long as the actor.
+class Reducer final : public collective::ActorEffects,
+                      public std::enable_shared_from_this<Reducer> {
+ public:
+  Reducer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
+      : ActorEffects(self), self_(self), context_(std::move(context)), setup_(std::move(setup)),
+        machine_(machine_options(), *this) {}
+
+  /// Errors are told to the job.
+  void prepare() {
+    Ready ready;
+    ready.actor = name();
+    auto status = try_prepare();
+    if (status.ok()) {
+      ready.steps_done = job_->replica().steps_done();
+      ready.state_hash = job_->replica().hash();
+      ready.steps_per_epoch = job_->length().steps_per_epoch;
+      ready.parameters = job_->replica().model().parameter_count();
+    } else {
+      ready.code = static_cast<std::uint16_t>(status.code());
+      ready.message = status.error().message;
+    }
+    self_->send(setup_.job_actor, ready);
+  }
+
+  caf::behavior behavior();
+
+ private:
+  static collective::ReduceMachine::Options machine_options() {
+    collective::ReduceMachine::Options options;
+    options.delivery = collective::ReduceMachine::Delivery::slices;
+    return options;
+  }
+
+  std::string name() const { return fmt::format("reducer {}", setup_.index); }
+
+  Status try_prepare() {
+    TROUPE_ASSIGN(job_, context_->job(setup_));
+    buckets_ = make_buckets(job_->replica().model(), job_->config().operation.bucket_bytes);
+    collective::PlanSpec spec;
+    spec.node_of_rank = setup_.node_of_rank;
+    for (auto node : spec.node_of_rank) spec.nodes = std::max(spec.nodes, node + 1);
+    for (const auto& bucket : buckets_) spec.bucket_elements.push_back(bucket.end - bucket.begin);
+    spec.extras = kExtras;
+    TROUPE_ASSIGN(plan_, collective::ReducePlan::make(std::move(spec)));
+    checkpointer_ = self_->spawn<caf::detached + caf::linked>(checkpointer, job_->config());
+    return {};
+  }
+
+  void connected(const graph::Connected& x) {
+    std::vector<caf::actor> peers;
+    for (const auto& peer : x.peers) peers.push_back(peer.actor);
+    if (x.port == kGradients)
+      trainers_ = std::move(peers);
+    else if (x.output)
+      set_peers(std::move(peers));
+  }
+
+  // What the machine decides; sends are the base's.
+  void slice_done(std::uint64_t, std::uint32_t slice, Buffer sum) override {
+    sums_.emplace_back(slice, std::move(sum));
+  }
+  void bucket_done(std::uint64_t, std::uint32_t, Buffer) override {}
+  void step_done(std::uint64_t, std::vector<double> extras) override { step_extras_ = std::move(extras); }
+
+  void begin(const Begin& x) {
+    if (auto status = machine_.start(plan_, setup_.index, x.generation, x.step); !status.ok())
+      return fail(status.error());
+    generation_ = x.generation;
+    running_ = true;
+    next();
+  }
+
+  /// Begins the next step, or ends the job.
+  void next() {
+    const auto done = job_->replica().steps_done();
+    if (done >= job_->total_steps()) {
+      running_ = false;
+      if (setup_.index == 0) self_->send(setup_.job_actor, LastStepDone{done});
+      return;
+    }
+    for (const auto& trainer : trainers_) self_->send(trainer, StepBegun{generation_, done});
+  }
+
+  /// What a machine call said; an old message is nothing to worry about.
+  void check(const Status& status) {
+    if (!status.ok() && status.code() != Code::stale_generation) return fail(status.error());
+    if (step_extras_) finish_step();
+  }
+
+  void finish_step() {
+    const auto extras = std::move(*step_extras_);
+    step_extras_.reset();
+    if (!std::isfinite(extras[kLossSum]))
+      return fail(Error{Code::failed_precondition,
+                        fmt::format("the loss of step {} is not a finite number; lower optimizer.lr "
+                                    "or add warm-up steps",
+                                    job_->replica().steps_done())});
+    auto& replica = job_->replica();
+    for (const auto& [slice, sum] : sums_) {
+      const auto& run = plan_->slices()[slice];
+      replica.apply(buckets_[run.bucket].begin + run.offset,
+                    {reinterpret_cast<const float*>(sum.data()), run.elements});
+    }
+    sums_.clear();
+    replica.commit();
+    report(extras);
+    after_step(replica.steps_done());
+  }
+
+  void report(const std::vector<double>& extras) {
+    if (setup_.index != 0) return;
+    const auto samples = static_cast<double>(job_->config().data.batch);
+    self_->send(setup_.job_actor, StepFinished{job_->replica().steps_done() - 1,
+                                               extras[kLossSum] / samples,
+                                               extras[kCorrect] / samples});
+  }
+
+  /// Checkpoints and evaluations stand between two steps.
+  void after_step(std::uint64_t done) {
+    const auto every = job_->config().checkpoint.every_steps;
+    if (setup_.index == 0 && every > 0 && done % every == 0 && done < job_->total_steps())
+      checkpoint();
+    if (done % job_->length().steps_per_epoch != 0) return next();
+    evaluations_open_ = trainers_.size();
+    if (evaluations_open_ == 0) return next();
+    for (const auto& trainer : trainers_)
+      self_->send(trainer, Evaluate{generation_, done / job_->length().steps_per_epoch - 1});
+  }
+
+  void evaluated(const Evaluated& x) {
+    if (!running_ || x.generation != generation_ || evaluations_open_ == 0) return;
+    if (--evaluations_open_ == 0) next();
+  }
+
+  /// In the background; a failure is told to the job, which goes on.
+  void checkpoint() {
+    auto snapshot = job_->replica().snapshot();
+    if (!snapshot.ok()) return notice(snapshot.error());
+    const auto self = shared_from_this();
+    self_->request(checkpointer_, caf::infinite, Write{std::move(*snapshot), false})
+        .then(
+            [self](const Saved& saved) {
+              self->self_->send(self->setup_.job_actor,
+                                CheckpointWritten{saved.steps_done, saved.path});
+            },
+            [self](const caf::error& error) { self->notice(remoting::from_caf(error)); });
+  }
+
+  void notice(const Error& error) {
+    self_->send(setup_.job_actor, Notice{fmt::format("no checkpoint was written: {}", error.message)});
+  }
+
+  caf::result<Saved> save(const Save& x) {
+    auto snapshot = job_->replica().snapshot();
+    if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
+    self_->delegate(checkpointer_, Write{std::move(*snapshot), x.final_weights});
+    return caf::delegated<Saved>{};
+  }
+
+  Halted halt() {
+    running_ = false;
+    machine_.abort();
+    sums_.clear();
+    step_extras_.reset();
+    return Halted{job_ ? job_->replica().steps_done() : 0};
+  }
+
+  void fail(const Error& error) {
+    halt();
+    self_->send(setup_.job_actor,
+                Failed{name(), static_cast<std::uint16_t>(error.code), error.message});
+  }
+
+  caf::event_based_actor* self_;
+  std::shared_ptr<NodeContext> context_;
+  Setup setup_;
+  std::shared_ptr<JobOnNode> job_;
+  std::vector<Bucket> buckets_;
+  std::shared_ptr<const collective::ReducePlan> plan_;
+  collective::ReduceMachine machine_;
+  std::vector<caf::actor> trainers_;  // of this node
+  caf::actor checkpointer_;
+  std::uint64_t generation_ = 0;
+  bool running_ = false;
+  std::size_t evaluations_open_ = 0;
+  std::vector<std::pair<std::uint32_t, Buffer>> sums_;  // of the step in flight: slice, sum
+  std::optional<std::vector<double>> step_extras_;      // set when the step's sums are complete
+};
+
+caf::behavior Reducer::behavior() {
+  const auto state = shared_from_this();
+  return {
+      [state](const graph::Connected& x) { state->connected(x); },
+      [](graph::Start) {},
+      [state](const Begin& x) { state->begin(x); },
+      [state](collective::GradientReady& x) {
+        state->check(state->machine_.add_gradient(x.generation, x.step, x.rank, x.bucket,
+                                                  std::move(x.gradient)));
+      },
+      [state](const collective::ExtrasReady& x) {
+        state->check(state->machine_.add_extras(x.generation, x.step, x.rank, x.values));
+      },
+      [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
+      [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
+      [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
+      [state](const Evaluated& x) { state->evaluated(x); },
+      [state](const Failed& x) { state->self_->send(state->setup_.job_actor, x); },
+      [state](Halt) { return state->halt(); },
+      [state](const Save& x) { return state->save(x); },
+  };
+}
+
+}  // namespace
+
+caf::behavior reducer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
+                      Setup setup) {
+  auto state = std::make_shared<Reducer>(self, std::move(context), std::move(setup));
+  state->prepare();
+  return state->behavior();
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,134 @@
+#include "actors/train/replica.hpp"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "actors/checkpoint/checkpoint_store.hpp"
+
+namespace troupe::train {
+namespace {
+
+constexpr std::string_view kMomentumPrefix = "optimizer.momentum.";
+
+std::string checkpoint_name(std::string_view prefix, const kernels::ParameterInfo& info) {
+  return std::string(prefix) + info.name;
+}
+
+/// Views of all parameters in `storage`, which is laid out as the model's flat run.
+void add_views(const kernels::Model& model, std::string_view prefix, const Buffer& storage,
+               std::vector<TensorView>& tensors) {
+  for (const auto& info : model.parameters()) {
+    TensorView view;
+    view.name = checkpoint_name(prefix, info);
+    for (auto size : info.shape.dims()) view.shape.push_back(static_cast<std::uint64_t>(size));
+    view.bytes = storage.bytes().subspan(info.offset * sizeof(float), info.elements * sizeof(float));
+    tensors.push_back(std::move(view));
+  }
+}
+
+Status read_into(const TensorFile& file, const std::string& name, const kernels::ParameterInfo& info,
+                 std::span<float> values, const std::string& path) {
+  const auto* tensor = file.find(name);
+  if (tensor == nullptr || tensor->dtype != "F32" || tensor->bytes.size() != values.size_bytes())
+    return Error{Code::invalid_argument,
+                 fmt::format("checkpoint {} has no tensor '{}' of shape {}; it is of another model",
+                             path, name, kernels::to_string(info.shape))};
+  std::memcpy(values.data(), tensor->bytes.data(), values.size_bytes());
+  return {};
+}
+
+}  // namespace
+
+std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes) {
+  const auto wanted = std::max<std::uint64_t>(1, bucket_bytes / sizeof(float));
+  const auto parameters = model.parameters();
+  std::vector<Bucket> buckets;
+  std::uint64_t end = model.flat_size();
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const std::uint64_t begin = parameters[i].offset;
+    if (end - begin < wanted && i > 0) continue;
+    buckets.push_back({begin, end});
+    end = begin;
+  }
+  return buckets;
+}
+
+Replica::Replica(const JobConfig& config, kernels::Parameters parameters,
+                 kernels::Parameters momentum, JobLength length)
+    : parameters_(std::move(parameters)),
+      momentum_(std::move(momentum)),
+      optimizer_config_(config.optimizer),
+      sgd_{static_cast<float>(config.optimizer.momentum),
+           static_cast<float>(config.optimizer.weight_decay), config.optimizer.nesterov},
+      length_(length),
+      gradient_scale_(1.0f / static_cast<float>(config.data.batch)) {}
+
+Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,
+                                               const std::string& resume_from, JobLength length) {
+  TROUPE_ASSIGN(auto parameters, kernels::Parameters::initialized(model, config.seed));
+  TROUPE_ASSIGN(auto momentum, kernels::Parameters::zeros(model));
+  std::unique_ptr<Replica> replica(
+      new Replica(config, std::move(parameters), std::move(momentum), length));
+  TROUPE_TRY(replica->sgd_.validate());
+  if (!resume_from.empty()) TROUPE_TRY(replica->load(resume_from, config));
+  return replica;
+}
+
+Status Replica::load(const std::string& path, const JobConfig& config) {
+  CheckpointStore store(std::filesystem::path(path).parent_path(), config.checkpoint.keep);
+  TROUPE_ASSIGN(auto found, store.load(path));
+  const auto& metadata = found.content.metadata;
+  const auto hash = metadata.find(std::string(kResultsHashKey));
+  if (hash == metadata.end() || hash->second != config.results_hash())
+    return Error{Code::invalid_argument,
+                 fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
+                             "number of ranks; resume with the job file it was made by",
+                             path)};
+  const auto infos = model().parameters();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
+    TROUPE_TRY(read_into(found.content, checkpoint_name(kMomentumPrefix, infos[i]), infos[i],
+                         momentum_.values(i), path));
+  }
+  steps_done_ = found.entry.step;
+  return {};
+}
+
+void Replica::apply(std::uint64_t begin, std::span<const float> gradient_sum) {
+  const auto rate =
+      static_cast<float>(learning_rate(optimizer_config_, steps_done_, length_));
+  kernels::sgd_step(sgd_, rate, gradient_scale_,
+                    parameters_.values().subspan(begin, gradient_sum.size()),
+                    momentum_.values().subspan(begin, gradient_sum.size()), gradient_sum);
+}
+
+std::string Replica::hash() const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> owner(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  auto* const state = owner.get();
+  XXH3_128bits_reset(state);
+  for (const auto* values : {&parameters_, &momentum_})
+    XXH3_128bits_update(state, values->values().data(), values->values().size_bytes());
+  XXH3_128bits_update(state, &steps_done_, sizeof steps_done_);
+  const auto digest = XXH3_128bits_digest(state);
+  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
+
+Result<Replica::Snapshot> Replica::snapshot() const {
+  Snapshot snapshot;
+  snapshot.steps_done = steps_done_;
+  TROUPE_ASSIGN(auto parameters, parameters_.clone());
+  TROUPE_ASSIGN(auto momentum, momentum_.clone());
+  add_views(model(), "", parameters.buffer(), snapshot.tensors);
+  snapshot.weights = snapshot.tensors.size();
+  add_views(model(), kMomentumPrefix, momentum.buffer(), snapshot.tensors);
+  snapshot.storage = {parameters.buffer(), momentum.buffer()};
+  return snapshot;
+}
+
+}  // namespace troupe::train

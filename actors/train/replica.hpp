@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/checkpoint/safetensors.hpp"
+#include "actors/config/job_config.hpp"
+#include "actors/config/learning_rate.hpp"
+#include "kernels/model.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/sgd.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/memory/buffer.hpp"
+
+namespace troupe::train {
+
+/// Metadata key of a checkpoint: JobConfig::results_hash() of the job that made it.
+inline constexpr std::string_view kResultsHashKey = "troupe.results_hash";
+
+/// A run of the flat gradient that is reduced as one.
+struct Bucket {
+  std::uint64_t begin = 0;  ///< f32 elements in the flat layout
+  std::uint64_t end = 0;
+};
+
+/// Cuts the flat layout into runs of about `bucket_bytes` along parameter boundaries, the last
+/// layer first: the order in which backward finishes them.
+std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes);
+
+/// The state of a job that a node holds: weights, optimizer state, and how many steps they have
+/// seen. All ranks of the node compute on the same weights.
+///
+/// Ownership: shared by the actors of one job on one node; only the reducer changes it.
+/// Threads:   the reducer's, while no trainer computes; others may read weights during a step.
+class Replica {
+ public:
+  /// Fresh weights by the job's seed, or those of the checkpoint `resume_from`. Errors: those of
+  /// the checkpoint reader; `invalid_argument` if it is of another job.
+  static Result<std::unique_ptr<Replica>> make(const JobConfig& config, const kernels::Model& model,
+                                               const std::string& resume_from, JobLength length);
+
+  const kernels::Model& model() const { return parameters_.model(); }
+  const kernels::Parameters& parameters() const { return parameters_; }
+  std::uint64_t steps_done() const { return steps_done_; }
+
+  /// One optimizer update of the elements from `begin`, by the sum of all ranks' gradients. Any
+  /// split into runs gives the same bits. Every element once, then commit().
+  void apply(std::uint64_t begin, std::span<const float> gradient_sum);
+  void commit() { ++steps_done_; }
+
+  /// 32 hex digits over weights, optimizer state and steps.
+  std::string hash() const;
+
+  /// A copy of weights and optimizer state that stays as it is, for writing in the background.
+  struct Snapshot {
+    std::uint64_t steps_done = 0;
+    std::vector<TensorView> tensors;  ///< weights first, then optimizer state
+    std::size_t weights = 0;          ///< how many of them are weights
+    std::vector<Buffer> storage;      ///< what the views point into
+  };
+  Result<Snapshot> snapshot() const;
+
+ private:
+  Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
+          JobLength length);
+  Status load(const std::string& path, const JobConfig& config);
+
+  kernels::Parameters parameters_;
+  kernels::Parameters momentum_;
+  const OptimizerConfig optimizer_config_;
+  const kernels::SgdOptions sgd_;
+  const JobLength length_;
+  const float gradient_scale_;
+  std::uint64_t steps_done_ = 0;
+};
+
+}  // namespace troupe::train

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::train {
+
+/// What every actor of a training job is spawned with.
+struct Setup {
+  std::uint64_t job = 0;
+  std::uint64_t generation = 1;
+  std::string config;                ///< the job as TOML
+  std::string resume_from;           ///< checkpoint file, empty for a fresh start
+  std::uint32_t index = 0;           ///< loader, trainer: the rank; reducer: index of its node
+  std::vector<std::uint32_t> node_of_rank;  ///< index of the node that each rank is placed on
+  caf::actor job_actor;
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, Setup& x) {
+  return f(x.job, x.generation, x.config, x.resume_from, x.index, x.node_of_rank, x.job_actor);
+}
+
+// Ports of the job's graph.
+inline constexpr const char* kBatches = "batches";      ///< loader -> trainer
+inline constexpr const char* kGradients = "gradients";  ///< trainer -> reducer
+inline constexpr const char* kPartials = "partials";    ///< reducer -> reducers
+
+}  // namespace troupe::train

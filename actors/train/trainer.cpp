@@ -1,0 +1,165 @@
+#include "actors/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/collective/reducer.hpp"
+#include "actors/train/messages.hpp"
+#include "kernels/workspace.hpp"
+#include "runtime/graph/messages.hpp"
+#include "runtime/remoting/caf_error.hpp"
+
+namespace troupe::train {
+namespace {
+
+/// How long a loader may take for one batch.
+constexpr auto kBatchTimeout = std::chrono::seconds(60);
+/// Test samples that are run through the model at a time.
+constexpr std::uint64_t kTestBatch = 250;
+
+class Trainer : public std::enable_shared_from_this<Trainer> {
+ public:
+  Trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
+      : self_(self), context_(std::move(context)), setup_(std::move(setup)) {}
+
+  /// Errors are told to the job.
+  void prepare() {
+    Ready ready;
+    ready.actor = name();
+    if (auto status = try_prepare(); !status.ok()) {
+      ready.code = static_cast<std::uint16_t>(status.code());
+      ready.message = status.error().message;
+    }
+    self_->send(setup_.job_actor, ready);
+  }
+
+  void connected(const graph::Connected& x) {
+    (x.port == kBatches ? loader_ : reducer_) = x.peers.at(0).actor;
+  }
+
+  void begin(const StepBegun& step) {
+    self_->request(loader_, kBatchTimeout, NextBatch{step.step})
+        .then(
+            [state = shared_from_this(), step](const Batch& batch) {
+              if (auto status = state->compute(step, batch); !status.ok())
+                state->fail(status.error());
+            },
+            [state = shared_from_this()](const caf::error& error) {
+              state->fail(remoting::from_caf(error));
+            });
+  }
+
+  void evaluate(const Evaluate& x) {
+    auto stats = try_evaluate();
+    if (!stats.ok()) return fail(stats.error());
+    const Evaluated evaluated{x.generation,
+                              x.epoch,
+                              setup_.index,
+                              static_cast<std::uint64_t>(stats->count),
+                              static_cast<std::uint64_t>(stats->correct),
+                              stats->loss_sum};
+    self_->send(setup_.job_actor, evaluated);
+    self_->send(reducer_, evaluated);
+  }
+
+ private:
+  std::string name() const { return fmt::format("trainer {}", setup_.index); }
+
+  Status try_prepare() {
+    TROUPE_ASSIGN(job_, context_->job(setup_));
+    const auto& config = job_->config();
+    buckets_ = make_buckets(job_->replica().model(), config.operation.bucket_bytes);
+    kernels::WorkspaceOptions options;
+    options.input_mean = static_cast<float>(config.data.mean);
+    options.input_deviation = static_cast<float>(config.data.std);
+    options.threads = static_cast<int>(config.threads_per_rank);
+    TROUPE_ASSIGN(auto workspace, kernels::Workspace::create(job_->replica().model(), options));
+    workspace_ = std::make_unique<kernels::Workspace>(std::move(workspace));
+    return {};
+  }
+
+  /// Images and labels as the tensors that the workspace takes; they share the buffers.
+  Result<std::pair<kernels::Tensor, kernels::Tensor>> tensors(Buffer images, Buffer labels,
+                                                              std::uint64_t samples) const {
+    const auto& data = job_->train_data();
+    const auto count = static_cast<std::int64_t>(samples);
+    TROUPE_ASSIGN(auto x, kernels::Tensor::view(std::move(images), 0, kernels::DType::u8,
+                                                {count, static_cast<std::int64_t>(data.height()),
+                                                 static_cast<std::int64_t>(data.width())}));
+    TROUPE_ASSIGN(auto y,
+                  kernels::Tensor::view(std::move(labels), 0, kernels::DType::i32, {count}));
+    return std::pair{std::move(x), std::move(y)};
+  }
+
+  /// Sends each bucket as soon as backward has finished it, then the extra values.
+  Status compute(const StepBegun& step, const Batch& batch) {
+    TROUPE_ASSIGN(auto input, tensors(batch.images, batch.labels, batch.samples));
+    const auto floats = job_->replica().model().flat_size();
+    TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
+    std::uint32_t sent = 0;
+    const auto send_from = [&](std::uint64_t first_final) {
+      for (; sent < buckets_.size() && buckets_[sent].begin >= first_final; ++sent) {
+        const auto& bucket = buckets_[sent];
+        self_->send(reducer_, collective::GradientReady{
+                                  step.generation, step.step, setup_.index, sent,
+                                  gradients.slice(bucket.begin * sizeof(float),
+                                                  (bucket.end - bucket.begin) * sizeof(float))});
+      }
+    };
+    TROUPE_ASSIGN(auto stats,
+                  workspace_->forward_backward(
+                      job_->replica().parameters(), input.first, input.second,
+                      {reinterpret_cast<float*>(gradients.data()), floats},
+                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
+    send_from(0);
+    self_->send(reducer_, collective::ExtrasReady{
+                              step.generation, step.step, setup_.index,
+                              {stats.loss_sum, static_cast<double>(stats.correct)}});
+    return {};
+  }
+
+  /// The rank's share of the test set.
+  Result<kernels::LossStats> try_evaluate() {
+    const auto& data = job_->test_data();
+    const auto share = test_share(data.count(), job_->config().ranks, setup_.index);
+    kernels::LossStats total;
+    for (auto first = share.begin; first < share.end; first += kTestBatch) {
+      const auto count = std::min(kTestBatch, share.end - first);
+      TROUPE_ASSIGN(auto images, job_->pool().acquire(count * data.image_bytes()));
+      TROUPE_ASSIGN(auto labels, job_->pool().acquire(count * sizeof(std::int32_t)));
+      TROUPE_TRY(data.gather_run(first, count, images, labels));
+      TROUPE_ASSIGN(auto input, tensors(std::move(images), std::move(labels), count));
+      TROUPE_ASSIGN(auto stats, workspace_->evaluate(job_->replica().parameters(), input.first,
+                                                     input.second));
+      total += stats;
+    }
+    return total;
+  }
+
+  void fail(const Error& error) {
+    self_->send(reducer_, Failed{name(), static_cast<std::uint16_t>(error.code), error.message});
+  }
+
+  caf::event_based_actor* self_;
+  std::shared_ptr<NodeContext> context_;
+  Setup setup_;
+  std::shared_ptr<JobOnNode> job_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<kernels::Workspace> workspace_;
+  caf::actor loader_, reducer_;
+};
+
+}  // namespace
+
+caf::behavior trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
+                      Setup setup) {
+  auto state = std::make_shared<Trainer>(self, std::move(context), std::move(setup));
+  state->prepare();
+  return {
+      [state](const graph::Connected& x) { state->connected(x); },
+      [](graph::Start) {},
+      [state](const StepBegun& x) { state->begin(x); },
+      [state](const Evaluate& x) { state->evaluate(x); },
+  };
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,158 @@
+#include "actors/job/job_runner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "actors/job/register.hpp"
+#include "tests/actors/job/synthetic_job.hpp"
+
+namespace troupe::train {
+namespace {
+
+RuntimeOptions options(std::uint32_t slots) {
+  RuntimeOptions result;
+  result.slots = slots;
+  result.configure = [context = std::make_shared<NodeContext>()](caf::actor_system_config& config) {
+    register_actors(config, context);
+  };
+  return result;
+}
+
+/// A head and some nodes in this process.
+struct Cluster {
+  explicit Cluster(std::size_t count) {
+    head = Runtime::start_cluster(options(0)).value();
+    for (std::size_t i = 0; i < count; ++i)
+      nodes.push_back(Runtime::join(head->address(), options(1)).value());
+    EXPECT_TRUE(head->wait_for_nodes(count, std::chrono::seconds(20)).ok());
+  }
+  std::unique_ptr<Runtime> head;
+  std::vector<std::unique_ptr<Runtime>> nodes;
+};
+
+/// Keeps what a job said; may act at a step.
+struct Recorder final : JobObserver {
+  void on_started(const JobStarted& x) override { started = x; }
+  void on_step(const StepFinished& x) override {
+    steps.push_back(x);
+    if (at_step) at_step(x.step);
+  }
+  void on_epoch(const EpochFinished& x) override { epochs.push_back(x); }
+  void on_checkpoint(const CheckpointWritten& x) override { checkpoints.push_back(x); }
+  void on_notice(const Notice& x) override { notices.push_back(x.text); }
+  void on_ended(const JobEnded& x) override { ended.push_back(x); }
+
+  std::function<void(std::uint64_t)> at_step;
+  JobStarted started;
+  std::vector<StepFinished> steps;
+  std::vector<EpochFinished> epochs;
+  std::vector<CheckpointWritten> checkpoints;
+  std::vector<std::string> notices;
+  std::vector<JobEnded> ended;
+};
+
+std::string undisturbed_hash(std::size_t nodes) {
+  TemporaryFolder folder;
+  Cluster cluster(nodes);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  auto ended = runner.run();
+  EXPECT_TRUE(ended.ok()) << (ended.ok() ? "" : ended.error().message);
+  return ended.ok() ? ended->sha256 : "";
+}
+
+TEST(JobRunner, trains_to_the_end_and_says_each_step_and_epoch_once) {
+  TemporaryFolder folder;
+  Cluster cluster(2);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  auto ended = runner.run();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+
+  ASSERT_EQ(recorder.steps.size(), 20u);
+  for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(recorder.steps[i].step, i);
+  ASSERT_EQ(recorder.epochs.size(), 2u);
+  EXPECT_EQ(recorder.epochs[1].test_samples, 100u);
+  EXPECT_GT(recorder.epochs[1].test_accuracy, 0.95);
+  EXPECT_LT(recorder.steps.back().loss, recorder.steps.front().loss / 4);
+  ASSERT_EQ(recorder.ended.size(), 1u);
+  EXPECT_EQ(ended->steps, 20u);
+  EXPECT_TRUE(std::filesystem::exists(ended->path));
+  EXPECT_EQ(ended->sha256.size(), 64u);
+}
+
+TEST(JobRunner, ends_in_the_same_weights_on_any_number_of_nodes) {
+  const auto on_one = undisturbed_hash(1);
+  ASSERT_FALSE(on_one.empty());
+  for (std::size_t nodes : {2, 3, 4, 8}) EXPECT_EQ(undisturbed_hash(nodes), on_one) << nodes;
+}
+
+TEST(JobRunner, a_cancelled_job_resumes_to_the_weights_of_an_undisturbed_one) {
+  TemporaryFolder folder;
+  Cluster cluster(2);
+  Recorder recorder;
+  JobRunner first(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  recorder.at_step = [&](std::uint64_t step) {
+    if (step == 6) first.cancel();
+  };
+  auto cancelled = first.run();
+  ASSERT_EQ(cancelled.code(), Code::cancelled);
+  EXPECT_NE(cancelled.error().message.find("--resume"), std::string::npos);
+
+  Recorder again;
+  JobRunner second(*cluster.head, synthetic_job(folder.path()), {.job = 2, .resume = true}, again);
+  auto ended = second.run();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  EXPECT_GE(again.started.first_step, 7u);
+  EXPECT_EQ(ended->sha256, undisturbed_hash(1));
+}
+
+TEST(JobRunner, a_lost_node_ends_the_job_with_its_name_and_a_checkpoint) {
+  TemporaryFolder folder;
+  Cluster cluster(3);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  recorder.at_step = [&](std::uint64_t step) {
+    if (step == 5) std::thread([&] { cluster.nodes[1]->stop(); }).detach();
+  };
+  auto ended = runner.run();
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.code(), Code::unavailable);
+  EXPECT_NE(ended.error().message.find("was lost"), std::string::npos) << ended.error().message;
+  EXPECT_NE(ended.error().message.find("step-"), std::string::npos) << ended.error().message;
+  cluster.nodes[1]->stop();  // waits for the thread above
+}
+
+TEST(JobRunner, without_nodes_is_an_error_that_says_how_to_get_one) {
+  TemporaryFolder folder;
+  Cluster cluster(0);
+  Recorder recorder;
+  auto ended = JobRunner(*cluster.head, synthetic_job(folder.path()), {}, recorder).run();
+  ASSERT_EQ(ended.code(), Code::unavailable);
+  EXPECT_NE(ended.error().message.find("troupe node"), std::string::npos);
+  EXPECT_EQ(recorder.ended.size(), 1u);
+}
+
+TEST(JobRunner, a_missing_data_file_is_named) {
+  TemporaryFolder folder;
+  Cluster cluster(2);
+  Recorder recorder;
+  auto config = synthetic_job(folder.path());
+  config.data.train_labels = "nothing-here";
+  auto ended = JobRunner(*cluster.head, config, {}, recorder).run();
+  ASSERT_FALSE(ended.ok());
+  EXPECT_NE(ended.error().message.find("nothing-here"), std::string::npos);
+}
+
+TEST(JobRunner, resuming_without_a_checkpoint_is_an_error) {
+  TemporaryFolder folder;
+  Cluster cluster(1);
+  Recorder recorder;
+  auto ended =
+      JobRunner(*cluster.head, synthetic_job(folder.path()), {.resume = true}, recorder).run();
+  EXPECT_EQ(ended.code(), Code::not_found);
+}
+
+}  // namespace
+}  // namespace troupe::train

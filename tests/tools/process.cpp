@@ -1,0 +1,111 @@
+#include "tests/tools/process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace troupe::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (auto& s : strings) result.push_back(s.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+Process::Process(std::vector<std::string> arguments, std::vector<std::string> environment,
+                 std::string program) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  pipe_ = ends[0];
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  arguments.insert(arguments.begin(), program);
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  if (posix_spawn(&pid_, program.c_str(), &actions, nullptr, pointers(arguments).data(),
+                  pointers(environment).data()) != 0)
+    std::abort();
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+}
+
+Process::~Process() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(pipe_);
+}
+
+void Process::signal(int number) const { kill(pid_, number); }
+
+bool Process::read_until(const std::function<bool(const std::string&)>& done,
+                         std::chrono::seconds patience) {
+  const auto deadline = Clock::now() + patience;
+  while (!done(output_)) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd ready{pipe_, POLLIN, 0};
+    if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) return false;
+    char bytes[4096];
+    const auto n = read(pipe_, bytes, sizeof bytes);
+    if (n <= 0) return false;
+    output_.append(bytes, static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+int Process::wait(std::chrono::seconds patience) {
+  const auto deadline = Clock::now() + patience;
+  // Its children hold the pipe too, so the end of output alone would say that all have ended.
+  read_until([&](const std::string&) { return false; }, patience);
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Clock::now() > deadline) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &status, 0);
+      pid_ = -1;
+      return -1;
+    }
+    poll(nullptr, 0, 2);
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+bool runs(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::stringstream text;
+  text << file.rdbuf();
+  const auto stat = text.str();
+  const auto end = stat.rfind(')');
+  return end != std::string::npos && end + 2 < stat.size() && stat[end + 2] != 'Z';
+}
+
+}  // namespace troupe::tool

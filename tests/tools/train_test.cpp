@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "tests/actors/job/synthetic_job.hpp"
+#include "tests/tools/process.hpp"
+
+namespace troupe::tool {
+namespace {
+
+using std::chrono::seconds;
+using testing::Test;
+using train::TemporaryFolder;
+
+/// A job file in a folder of its own.
+class Train : public Test {
+ protected:
+  std::string job_file(std::uint64_t epochs = 2) {
+    auto config = train::synthetic_job(folder_.path());
+    config.epochs = epochs;
+    const auto path = folder_.path() / "job.toml";
+    std::ofstream(path) << config.to_toml();
+    return path;
+  }
+
+  static std::string hash_in(const std::string& output) {
+    std::smatch match;
+    return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
+                                                                                  : "";
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Train, ends_with_the_same_hash_on_one_and_on_three_nodes) {
+  std::string hashes[2];
+  for (int i : {0, 1}) {
+    Process train({"train", job_file(), "--nodes", i == 0 ? "1" : "3"});
+    ASSERT_EQ(train.wait(), 0) << train.output();
+    hashes[i] = hash_in(train.output());
+  }
+  EXPECT_EQ(hashes[0].size(), 64u);
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+TEST_F(Train, goes_on_after_kill_9_of_a_node_to_the_same_weights) {
+  Process undisturbed({"train", job_file(400), "--nodes", "2"});
+  ASSERT_EQ(undisturbed.wait(), 0) << undisturbed.output();
+
+  Process train({"train", job_file(400), "--nodes", "3"});
+  ASSERT_TRUE(train.read_until("epoch 2/")) << train.output();
+  const auto nodes = children_of(train.pid());
+  ASSERT_EQ(nodes.size(), 3u);
+  kill(nodes[1], SIGKILL);
+  EXPECT_EQ(train.wait(), 3) << train.output();
+  EXPECT_NE(train.output().find("was lost"), std::string::npos) << train.output();
+  EXPECT_NE(train.output().find("--resume"), std::string::npos) << train.output();
+  for (pid_t node : nodes) EXPECT_FALSE(runs(node));
+
+  Process resumed({"train", job_file(400), "--nodes", "2", "--resume"});
+  ASSERT_EQ(resumed.wait(), 0) << resumed.output();
+  EXPECT_EQ(hash_in(resumed.output()), hash_in(undisturbed.output()));
+}
+
+TEST_F(Train, drains_on_an_interrupt_and_leaves_nothing_running) {
+  Process train({"train", job_file(10000), "--nodes", "2"});
+  ASSERT_TRUE(train.read_until("epoch 2/")) << train.output();
+  const auto nodes = children_of(train.pid());
+  ASSERT_EQ(nodes.size(), 2u);
+  train.signal(SIGINT);
+  EXPECT_EQ(train.wait(), 130) << train.output();
+  EXPECT_NE(train.output().find("--resume"), std::string::npos) << train.output();
+  for (pid_t node : nodes) EXPECT_FALSE(runs(node));
+}
+
+TEST_F(Train, nodes_end_when_the_command_is_killed) {
+  Process train({"train", job_file(10000), "--nodes", "2"});
+  ASSERT_TRUE(train.read_until("epoch 2/")) << train.output();
+  const auto nodes = children_of(train.pid());
+  train.signal(SIGKILL);
+  EXPECT_EQ(train.wait(seconds(30)), 128 + SIGKILL);  // the output ends when the nodes have ended
+  for (pid_t node : nodes) EXPECT_FALSE(runs(node));
+}
+
+}  // namespace
+}  // namespace troupe::tool

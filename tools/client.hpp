@@ -1,0 +1,42 @@
+#pragma once
+
+#include <caf/actor.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <memory>
+
+#include "actors/job/job_service.hpp"
+#include "runtime/cluster/runtime.hpp"
+#include "runtime/remoting/caf_error.hpp"
+#include "tools/commands.hpp"
+
+namespace troupe::tool {
+
+/// A visitor of a cluster: joins without slots, talks to the head's job service, leaves.
+struct Client {
+  std::unique_ptr<Runtime> runtime;
+  caf::actor jobs;
+
+  /// Errors: those of Runtime::join and Runtime::lookup.
+  static Result<Client> connect(const NodeOptions& options);
+
+  /// Sends a request to the job service and waits for the answer.
+  template <class Response, class Request>
+  Result<Response> ask(Request request, Duration timeout = std::chrono::seconds(5)) {
+    caf::scoped_actor self{runtime->system()};
+    return ask<Response>(self, std::move(request), timeout);
+  }
+
+  /// The same as `self`, who goes on receiving what the service sends it.
+  template <class Response, class Request>
+  Result<Response> ask(caf::scoped_actor& self, Request request,
+                       Duration timeout = std::chrono::seconds(5)) {
+    Result<Response> answer{Code::internal, "no answer"};
+    self->request(jobs, timeout, std::move(request))
+        .receive([&](Response& response) { answer = std::move(response); },
+                 [&](caf::error& error) { answer = remoting::from_caf(error); });
+    return answer;
+  }
+};
+
+}  // namespace troupe::tool

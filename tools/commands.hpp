@@ -1,0 +1,47 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+#include "runtime/cluster/runtime.hpp"
+#include "tools/signals.hpp"
+
+namespace troupe::tool {
+
+/// What every command gets.
+struct Context {
+  Signals& signals;
+  std::function<int()> run;  ///< set by the command that was chosen
+};
+
+/// Options of commands that are a node or talk to one.
+struct NodeOptions {
+  std::string name;
+  std::string listen = "127.0.0.1:0";
+  std::string head;
+  std::string token;   ///< --token-file, or TROUPE_TOKEN in the environment
+  std::string token_file;
+  std::uint32_t slots = 1;
+  bool no_shared_memory = false;
+  double heartbeat_limit = 1.0;  ///< seconds
+
+  void add_listen(CLI::App& app);
+  void add_head(CLI::App& app);
+  void add_common(CLI::App& app);
+
+  /// Reads the token and makes the runtime's options of it, with the training actors registered.
+  Result<RuntimeOptions> runtime_options() const;
+};
+
+void add_train(CLI::App& app, Context& context);
+void add_head(CLI::App& app, Context& context);
+void add_node(CLI::App& app, Context& context);
+void add_submit(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
+void add_graph(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+void add_version(CLI::App& app, Context& context);
+
+}  // namespace troupe::tool

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "actors/config/job_config.hpp"
+#include "tools/client.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/progress.hpp"
+
+namespace troupe::tool {
+namespace {
+
+struct Options {
+  NodeOptions node;
+  std::string job;
+  std::vector<std::string> overrides;
+  std::uint32_t nodes = 0;
+  bool resume = false;
+  bool detach = false;
+};
+
+/// Shows a job's events until it ends.
+Result<int> watch(Client& client, std::uint64_t job, std::uint64_t log_every, Signals& signals) {
+  caf::scoped_actor self{client.runtime->system()};
+  const SteadyClock clock;
+  Progress progress(
+      {.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every}, clock);
+  signals.on_signal([&client, job](int) {
+    caf::anon_send(client.jobs, train::CancelJob{job});
+  });
+  self->monitor(client.jobs);
+  TROUPE_TRY(client.ask<train::JobRecord>(self, train::WatchJob{job}));
+
+  bool running = true;
+  Result<int> outcome = kSuccess;
+  self->receive_while(running)(
+      [&](const train::JobStarted& x) { progress.on_started(x); },
+      [&](const train::StepFinished& x) { progress.on_step(x); },
+      [&](const train::EpochFinished& x) { progress.on_epoch(x); },
+      [&](const train::CheckpointWritten& x) { progress.on_checkpoint(x); },
+      [&](const train::Notice& x) { progress.on_notice(x); },
+      [&](const train::JobEnded& x) {
+        progress.on_ended(x);
+        if (x.code != 0) outcome = Error{static_cast<Code>(x.code), x.message};
+        running = false;
+      },
+      [&](const caf::down_msg&) {
+        outcome = Error{Code::unavailable,
+                        "the cluster's head is gone; start it again and look with `troupe status`"};
+        running = false;
+      });
+  return outcome;
+}
+
+Result<int> submit(const Options& options, Signals& signals) {
+  TROUPE_ASSIGN(auto config, train::load_job(options.job, options.overrides));
+  TROUPE_ASSIGN(auto client, Client::connect(options.node));
+  TROUPE_ASSIGN(auto job, client.ask<std::uint64_t>(train::SubmitJob{
+                              config.to_toml(), options.nodes, options.resume}));
+  std::printf("job %lu submitted\n", static_cast<unsigned long>(job));
+  std::fflush(stdout);
+  if (options.detach) return kSuccess;
+  return watch(client, job, config.operation.log_every, signals);
+}
+
+}  // namespace
+
+void add_submit(CLI::App& app, Context& context) {
+  auto* command = app.add_subcommand("submit", "Run a job on a running cluster");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->job, "job file (TOML)")->required();
+  options->node.add_head(*command);
+  options->node.add_common(*command);
+  command->add_option("--set", options->overrides, "override a key: --set optimizer.lr=0.1");
+  command->add_option("--nodes", options->nodes, "use so many of the cluster's nodes; 0: all")
+      ->capture_default_str();
+  command->add_flag("--resume", options->resume, "go on from the newest checkpoint");
+  command->add_flag("--detach", options->detach, "do not wait for the job to end");
+  command->callback([&context, options] {
+    context.run = [&context, options] {
+      auto code = submit(*options, context.signals);
+      return code.ok() ? *code : fail(code.error());
+    };
+  });
+}
+
+}  // namespace troupe::tool

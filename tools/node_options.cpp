@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "actors/job/register.hpp"
+#include "tools/bench_actors.hpp"
+#include "tools/commands.hpp"
+
+namespace troupe::tool {
+namespace {
+
+Result<std::string> read_token(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!file || !std::getline(file, token) || token.empty())
+    return Error{Code::invalid_argument,
+                 fmt::format("token file '{}' has no first line to read; write the cluster's token "
+                             "into it",
+                             path)};
+  return token;
+}
+
+}  // namespace
+
+void NodeOptions::add_listen(CLI::App& app) {
+  app.add_option("--listen", listen,
+                 "HOST:PORT to listen at; port 0 picks one; beyond loopback a token is needed")
+      ->capture_default_str();
+}
+
+void NodeOptions::add_head(CLI::App& app) {
+  app.add_option("--head", head, "HOST:PORT at which the cluster's head listens")->required();
+}
+
+void NodeOptions::add_common(CLI::App& app) {
+  app.add_option("--name", name, "a name for people");
+  app.add_option("--token-file", token_file,
+                 "file whose first line is the cluster's token (default: $TROUPE_TOKEN)");
+  app.add_flag("--no-shared-memory", no_shared_memory, "talk TCP to nodes of the same host too");
+  app.add_option("--heartbeat-limit", heartbeat_limit, "seconds of silence that make a node suspect")
+      ->capture_default_str()
+      ->check(CLI::Range(0.2, 600.0));
+}
+
+Result<RuntimeOptions> NodeOptions::runtime_options() const {
+  RuntimeOptions options;
+  if (!name.empty()) options.name = name;
+  TROUPE_ASSIGN(options.listen, transport::Address::parse(listen));
+  if (const char* from_environment = std::getenv("TROUPE_TOKEN")) options.token = from_environment;
+  if (!token_file.empty()) {
+    TROUPE_ASSIGN(options.token, read_token(token_file));
+  }
+  options.slots = slots;
+  options.shared_memory = !no_shared_memory;
+  options.heartbeat_limit =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(heartbeat_limit));
+  options.configure = [context = std::make_shared<train::NodeContext>()](
+                          caf::actor_system_config& config) {
+    train::register_actors(config, context);
+    register_bench_actors(config);
+  };
+  return options;
+}
+
+}  // namespace troupe::tool
