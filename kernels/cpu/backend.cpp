@@ -1,8 +1,56 @@
 #include "kernels/cpu/internal/backend.hpp"
 
+#include "kernels/cpu/internal/portable.hpp"
+
 namespace troupe::kernels::cpu {
 
 namespace {
+
+/// Whether our loops run what is asked for; `faster` is what `automatic` goes by.
+bool use_portable(const KernelRequest& request, bool faster) {
+  switch (request.choice) {
+    case KernelChoice::portable: return true;
+    case KernelChoice::library: return false;
+    case KernelChoice::automatic: break;
+  }
+  return faster && request.threads == 1;
+}
+
+/// Few channels leave the library's channel blocks empty; many fill them, and make our groups of
+/// samples too large for the cache.
+bool convolution_is_faster(const KernelRequest& request) {
+  constexpr std::int64_t kFewChannels = 16;
+  const Layer& layer = request.layers.front();
+  return layer.input[0] <= kFewChannels && layer.output[0] <= kFewChannels;
+}
+
+/// Beyond this the weights do not stay in the second-level cache from one group to the next.
+bool linear_is_faster(const KernelRequest& request) {
+  constexpr std::int64_t kWeights = 1 << 17;
+  const Layer& layer = request.layers.front();
+  return layer.input[0] * layer.output[0] <= kWeights;
+}
+
+MadeKernel make_convolution(const KernelRequest& request) {
+  return use_portable(request, convolution_is_faster(request)) ? make_portable_convolution(request)
+                                                               : make_dnnl_convolution(request);
+}
+
+MadeKernel make_fused_convolution(const KernelRequest& request) {
+  return use_portable(request, convolution_is_faster(request)) ? make_portable_convolution(request)
+                                                               : MadeKernel(nullptr);
+}
+
+MadeKernel make_linear(const KernelRequest& request) {
+  return use_portable(request, linear_is_faster(request)) ? make_portable_linear(request)
+                                                          : make_dnnl_linear(request);
+}
+
+MadeKernel make_pooling(const KernelRequest& request) {
+  const bool there = request.input.layout == Activation::Layout::interleaved;
+  return use_portable(request, there) ? make_portable_pooling(request)
+                                      : make_dnnl_pooling(request);
+}
 
 struct Entry {
   Operation operation;
@@ -11,11 +59,12 @@ struct Entry {
 };
 
 constexpr Entry kKernels[] = {
-    {Operation::convolution, DType::f32, make_dnnl_convolution},
-    {Operation::linear, DType::f32, make_dnnl_linear},
+    {Operation::convolution, DType::f32, make_convolution},
+    {Operation::convolution_relu_max_pooling, DType::f32, make_fused_convolution},
+    {Operation::linear, DType::f32, make_linear},
     {Operation::relu, DType::f32, make_relu},
-    {Operation::max_pooling, DType::f32, make_dnnl_pooling},
-    {Operation::average_pooling, DType::f32, make_dnnl_pooling},
+    {Operation::max_pooling, DType::f32, make_pooling},
+    {Operation::average_pooling, DType::f32, make_pooling},
 };
 
 }  // namespace
@@ -27,6 +76,9 @@ KernelMaker find_kernel(Operation operation, DType dtype) noexcept {
 }
 
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads) {
+  using Layout = Activation::Layout;
+  if (from.layout == Layout::interleaved || to.layout == Layout::interleaved)
+    return make_interleave(from, to);
   return make_dnnl_reorder(from, to, threads);
 }
 

@@ -1,0 +1,172 @@
+// Images per second of LeNet-5 in one process: forward, backward and SGD with momentum.
+//
+// The same step as peers/ddp_lenet.py with one process: random u8 images in memory, normalised in
+// the step. Warms up, then prints the median, slowest and fastest of several windows.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/philox.hpp"
+#include "kernels/sgd.hpp"
+#include "kernels/workspace.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace kernels;  // NOLINT: a program of its own
+
+struct Options {
+  std::vector<std::int64_t> batches = {64, 128, 256};
+  int threads = 1;
+  int windows = 9;
+  double window_seconds = 0.5;
+  std::string model = "lenet5";
+  std::string choice = "automatic";
+  bool json = false;
+};
+
+struct Row {
+  std::int64_t batch = 0;
+  double median = 0.0, slowest = 0.0, fastest = 0.0;  // images per second
+};
+
+/// A rank's state between steps, and a step.
+class Rank {
+ public:
+  static Result<Rank> create(const Model& model, std::int64_t batch, WorkspaceOptions options) {
+    TROUPE_ASSIGN(auto workspace, Workspace::create(model, options));
+    TROUPE_ASSIGN(auto parameters, Parameters::initialized(model, 1));
+    TROUPE_ASSIGN(auto momentum, Parameters::zeros(model));
+    TROUPE_ASSIGN(auto gradients, Parameters::zeros(model));
+    TROUPE_ASSIGN(auto images, Tensor::allocate(DType::u8, model.input().with_first(batch)));
+    TROUPE_ASSIGN(auto labels, Tensor::allocate(DType::u8, {batch}));
+    Philox random(2);
+    for (auto& pixel : images.data<std::uint8_t>())
+      pixel = static_cast<std::uint8_t>(random.below(256));
+    for (auto& label : labels.data<std::uint8_t>())
+      label = static_cast<std::uint8_t>(random.below(10));
+    return Rank{std::move(workspace), std::move(parameters), std::move(momentum),
+                std::move(gradients), std::move(images),     std::move(labels)};
+  }
+
+  Result<double> step() {
+    TROUPE_ASSIGN(const LossStats stats, workspace.forward_backward(parameters, images, labels,
+                                                                    gradients.values()));
+    sgd_step({.momentum = 0.9f}, 0.01f, 1.0f / static_cast<float>(stats.count),
+             parameters.values(), momentum.values(), gradients.values());
+    return stats.loss_sum / static_cast<double>(stats.count);
+  }
+
+  Workspace workspace;
+  Parameters parameters, momentum, gradients;
+  Tensor images, labels;
+};
+
+double seconds_of(const auto& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Result<Row> measure(const Model& model, std::int64_t batch, const Options& options) {
+  WorkspaceOptions workspace;
+  workspace.threads = options.threads;
+  workspace.kernels = options.choice == "portable"  ? KernelChoice::portable
+                      : options.choice == "library" ? KernelChoice::library
+                                                    : KernelChoice::automatic;
+  TROUPE_ASSIGN(Rank rank, Rank::create(model, batch, workspace));
+  double loss = 0.0;
+  Status failed;
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count && failed.ok(); ++i) {
+      const auto result = rank.step();
+      failed = result.status();
+      if (result.ok()) loss = *result;
+    }
+  };
+  steps(10);
+  const double step_seconds = seconds_of([&] { steps(10); }) / 10;
+  const int count = std::max(1, static_cast<int>(options.window_seconds / step_seconds));
+  std::vector<double> rates;
+  for (int window = 0; window < options.windows; ++window)
+    rates.push_back(static_cast<double>(batch) * count / seconds_of([&] { steps(count); }));
+  TROUPE_TRY(failed);
+  // The same few images over and over are learnt; if not, what was measured is not training.
+  if (!std::isfinite(loss) || loss > std::log(10.0))
+    return Error{Code::internal, fmt::format("the loss ended at {} and did not fall", loss)};
+  std::ranges::sort(rates);
+  return Row{batch, rates[rates.size() / 2], rates.front(), rates.back()};
+}
+
+void print(const std::vector<Row>& rows, const Options& options) {
+  if (!options.json) {
+    fmt::print("{}, {} thread(s), {} kernels\n{:>6} {:>12} {:>12} {:>12}\n", options.model,
+               options.threads, options.choice, "batch", "images/s", "slowest", "fastest");
+    for (const Row& row : rows)
+      fmt::print("{:>6} {:>12.0f} {:>12.0f} {:>12.0f}\n", row.batch, row.median, row.slowest,
+                 row.fastest);
+    return;
+  }
+  nlohmann::json out = nlohmann::json::array();
+  for (const Row& row : rows)
+    out.push_back({{"program", "lenet_bench"},
+                   {"model", options.model},
+                   {"kernels", options.choice},
+                   {"processes", 1},
+                   {"threads", options.threads},
+                   {"batch_per_process", row.batch},
+                   {"images_per_second", row.median},
+                   {"slowest", row.slowest},
+                   {"fastest", row.fastest},
+                   {"windows", options.windows}});
+  fmt::print("{}\n", out.dump());
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("Images per second of a model's training step in one process");
+  app.add_option("--batch", options.batches, "images per step; several are measured in turn")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--windows", options.windows)->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--window-seconds", options.window_seconds)
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  app.add_option("--model", options.model, "lenet5 or mlp")->capture_default_str();
+  app.add_option("--kernels", options.choice)
+      ->check(CLI::IsMember({"automatic", "portable", "library"}))
+      ->capture_default_str();
+  app.add_flag("--json", options.json);
+  CLI11_PARSE(app, argc, argv);
+
+  const auto model = make_model(options.model);
+  if (!model.ok()) {
+    fmt::print(stderr, "lenet_bench: {}\n", model.error().message);
+    return 1;
+  }
+  std::vector<Row> rows;
+  for (std::int64_t batch : options.batches) {
+    const auto row = measure(*model, batch, options);
+    if (!row.ok()) {
+      fmt::print(stderr, "lenet_bench: {}\n", row.error().message);
+      return 1;
+    }
+    rows.push_back(*row);
+  }
+  print(rows, options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) { return troupe::run(argc, argv); }

@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/internal/portable.hpp"
+
+namespace troupe::kernels::cpu {
+
+namespace {
+
+/// Weights [out][in][k][k] as correlate_row wants them: [block][in][k][k][channels of the block].
+void pack(const Correlation& shape, const float* weights, float* packed) {
+  const Index taps = shape.x.channels * shape.kernel * shape.kernel;
+  for (Index block = 0; block < shape.blocks(); ++block) {
+    const Index begin = shape.block_begin(block);
+    const Index end = shape.block_begin(block + 1);
+    for (Index tap = 0; tap < taps; ++tap)
+      for (Index o = begin; o < end; ++o) *packed++ = weights[o * taps + tap];
+  }
+}
+
+/// The same for the way back, which correlates the output's gradient with the weights turned by
+/// half a circle, from output channels to input channels.
+void pack_turned(const Correlation& shape, const float* weights, float* packed) {
+  const Index area = shape.kernel * shape.kernel;
+  for (Index block = 0; block < shape.blocks(); ++block) {
+    const Index begin = shape.block_begin(block);
+    const Index end = shape.block_begin(block + 1);
+    for (Index o = 0; o < shape.x.channels; ++o)
+      for (Index tap = 0; tap < area; ++tap)
+        for (Index i = begin; i < end; ++i)
+          *packed++ = weights[(o * shape.out_channels + i) * area + (area - 1 - tap)];
+  }
+}
+
+LaneImage image_of(const Shape& shape) {
+  return {shape[0], shape[1], shape[2], 0, shape[2]};
+}
+
+/// With zero columns on both sides.
+LaneImage widened(LaneImage image, Index columns) {
+  image.left = columns;
+  image.row = image.width + 2 * columns;
+  return image;
+}
+
+/// Copies images without zero columns into the middle of ones with them.
+void copy_rows(const LaneImage& from, const float* source, const LaneImage& to, float* target) {
+  for (Index row = 0; row < from.channels * from.height; ++row)
+    std::memcpy(target + row * to.row_floats() + to.left * 8, source + row * from.row_floats(),
+                static_cast<std::size_t>(from.row_floats()) * sizeof(float));
+}
+
+/// A convolution, alone or with the ReLU and the max pooling (windows side by side) that follow it,
+/// on interleaved samples. A group of eight goes through all of it while it is in the cache.
+class PortableConvolution final : public LayerKernel {
+ public:
+  static MadeKernel make(const KernelRequest& request) {
+    auto kernel = std::make_unique<PortableConvolution>(request);
+    TROUPE_TRY(kernel->allocate());
+    return MadeKernel(std::move(kernel));
+  }
+
+  explicit PortableConvolution(const KernelRequest& request) {
+    const Layer& layer = request.layers.front();
+    const auto& spec = std::get<Convolution>(layer.spec);
+    if (request.layers.size() > 1) pool_ = std::get<Pooling>(request.layers.back().spec).kernel;
+    weight_offset_ = request.model.parameters()[*layer.weight].offset;
+    bias_offset_ = request.model.parameters()[*layer.bias].offset;
+    const std::int64_t batch = request.input.shape[0];
+    input_ = interleaved_activation(request.input.shape);
+    output_ = interleaved_activation(request.layers.back().output.with_first(batch));
+    in_ = image_of(layer.input);
+    conv_ = image_of(layer.output);
+    out_ = image_of(request.layers.back().output);
+    forward_ = {in_, conv_.channels, conv_.height, conv_.width,
+                spec.kernel, spec.stride, spec.padding};
+    forward_.x = widened(in_, forward_.columns_needed());
+    want_input_gradient_ = request.input_gradient;
+
+    // The way back is of stride 1, on an output gradient with zeros between the strides.
+    stride_ = spec.stride;
+    LaneImage gradient{conv_.channels, (conv_.height - 1) * stride_ + 1,
+                       (conv_.width - 1) * stride_ + 1, 0, 0};
+    backward_ = {gradient,    in_.channels, in_.height, in_.width,
+                 spec.kernel, 1,            spec.kernel - 1 - spec.padding};
+    backward_.x = widened(gradient, want_input_gradient_ ? backward_.columns_needed() : 0);
+    weights_ = forward_;
+    weights_.stride = 1;
+  }
+
+  Status forward(const ForwardPass& pass) override {
+    pack(forward_, pass.parameters + weight_offset_, packed_.data());
+    for (Index group = 0; group < groups_of(input_); ++group)
+      forward_group(padded_input(pass.input, group), pass.parameters + bias_offset_,
+                    pass.output + group * out_.floats(),
+                    chosen_.data() + (pool_ > 0 ? group * out_.floats() : 0));
+    return {};
+  }
+
+  Status backward(const BackwardPass& pass) override {
+    sums_.clear();
+    bias_sums_.clear();
+    if (pass.input_gradient != nullptr)
+      pack_turned(backward_, pass.parameters + weight_offset_, packed_turned_.data());
+    for (Index group = 0; group < groups_of(input_); ++group) {
+      const float* const dy = pass.output_gradient + group * out_.floats();
+      if (pool_ > 0)
+        unpool(dy, chosen_.data() + group * out_.floats());
+      else
+        spread(dy);
+      loops_.correlate_weights(weights_, backward_.x, padded_input(pass.input, group),
+                               gradient_.data(), sums_.data(), bias_sums_.data());
+      if (pass.input_gradient != nullptr)
+        input_gradient(pass.input_gradient + group * in_.floats());
+    }
+    for (Index i = 0; i < sums_.size() / 8; ++i)
+      pass.gradients[weight_offset_ + static_cast<std::size_t>(i)] =
+          sum_of_lanes(sums_.data() + i * 8);
+    for (Index o = 0; o < conv_.channels; ++o)
+      pass.gradients[bias_offset_ + static_cast<std::size_t>(o)] =
+          sum_of_lanes(bias_sums_.data() + o * 8);
+    return {};
+  }
+
+ private:
+  Status allocate() {
+    const Index weights = conv_.channels * in_.channels * forward_.kernel * forward_.kernel;
+    TROUPE_ASSIGN(packed_, Scratch::zeros(weights));
+    TROUPE_ASSIGN(packed_turned_, Scratch::zeros(want_input_gradient_ ? weights : 0));
+    TROUPE_ASSIGN(padded_, Scratch::zeros(forward_.x.left > 0 ? forward_.x.floats() : 0));
+    TROUPE_ASSIGN(tile_, Scratch::zeros(pool_ * Correlation::kMaxChannels * conv_.width * 8));
+    TROUPE_ASSIGN(gradient_, Scratch::zeros(backward_.x.floats()));
+    TROUPE_ASSIGN(sums_, Scratch::zeros(weights * 8));
+    TROUPE_ASSIGN(bias_sums_, Scratch::zeros(conv_.channels * 8));
+    if (pool_ > 0) chosen_.resize(output_.floats);
+    return {};
+  }
+
+  /// The group's input with the zero columns that the windows reach into.
+  const float* padded_input(const float* input, Index group) {
+    const float* const own = input + group * in_.floats();
+    if (forward_.x.left == 0) return own;
+    copy_rows(in_, own, forward_.x, padded_.data());
+    return padded_.data();
+  }
+
+  void forward_group(const float* x, const float* bias, float* y, std::uint8_t* chosen) {
+    for (Index block = 0; block < forward_.blocks(); ++block) {
+      const Index begin = forward_.block_begin(block);
+      const Index channels = forward_.block_begin(block + 1) - begin;
+      const float* const weights =
+          packed_.data() + begin * in_.channels * forward_.kernel * forward_.kernel;
+      const auto row = [&](Index r, float* to, Index channel_floats) {
+        loops_.correlate_row(forward_, block, r, x, weights, bias + begin, to, channel_floats);
+      };
+      if (pool_ == 0) {
+        for (Index r = 0; r < conv_.height; ++r)
+          row(r, y + begin * conv_.channel_floats() + r * conv_.row_floats(),
+              conv_.channel_floats());
+        continue;
+      }
+      // Only the rows of one pooled row are kept at a time.
+      const Index tile_channel = pool_ * conv_.row_floats();
+      for (Index p = 0; p < out_.height; ++p) {
+        for (Index r = 0; r < pool_; ++r)
+          row(p * pool_ + r, tile_.data() + r * conv_.row_floats(), tile_channel);
+        for (Index o = 0; o < channels; ++o) {
+          const Index at = (begin + o) * out_.channel_floats() + p * out_.row_floats();
+          loops_.relu_pool_rows(tile_.data() + o * tile_channel, conv_.width, pool_, out_.width,
+                                y + at, chosen + at);
+        }
+      }
+    }
+  }
+
+  /// The convolution's output gradient from the pooled one's, into `gradient_`.
+  void unpool(const float* dy, const std::uint8_t* chosen) {
+    const LaneImage& to = backward_.x;
+    if (stride_ > 1) {
+      // Rare enough: side by side first, then apart.
+      pooled_apart_.assign(static_cast<std::size_t>(conv_.floats()), 0.0f);
+      unpool_to(dy, chosen, conv_, pooled_apart_.data());
+      spread(pooled_apart_.data());
+      return;
+    }
+    unpool_to(dy, chosen, to, gradient_.data());
+  }
+  void unpool_to(const float* dy, const std::uint8_t* chosen, const LaneImage& to, float* target) {
+    for (Index o = 0; o < out_.channels; ++o)
+      for (Index p = 0; p < out_.height; ++p) {
+        const Index at = o * out_.channel_floats() + p * out_.row_floats();
+        loops_.relu_unpool_rows(
+            dy + at, chosen + at, conv_.width, pool_, out_.width,
+            target + o * to.channel_floats() + p * pool_ * to.row_floats() + to.left * 8,
+            to.row_floats());
+      }
+  }
+
+  /// Copies a gradient of the convolution's output to every stride-th place of `gradient_`.
+  void spread(const float* dy) {
+    const LaneImage& to = backward_.x;
+    for (Index o = 0; o < conv_.channels; ++o)
+      for (Index r = 0; r < conv_.height; ++r)
+        for (Index c = 0; c < conv_.width; ++c, dy += 8)
+          std::memcpy(gradient_.data() + o * to.channel_floats() + r * stride_ * to.row_floats() +
+                          (to.left + c * stride_) * 8,
+                      dy, 8 * sizeof(float));
+  }
+
+  void input_gradient(float* dx) {
+    for (Index block = 0; block < backward_.blocks(); ++block) {
+      const Index begin = backward_.block_begin(block);
+      const float* const weights =
+          packed_turned_.data() + begin * conv_.channels * backward_.kernel * backward_.kernel;
+      for (Index r = 0; r < in_.height; ++r)
+        loops_.correlate_row(backward_, block, r, gradient_.data(), weights, nullptr,
+                             dx + begin * in_.channel_floats() + r * in_.row_floats(),
+                             in_.channel_floats());
+    }
+  }
+
+  const LaneLoops& loops_ = lane_loops();
+  std::size_t weight_offset_ = 0, bias_offset_ = 0;
+  Index pool_ = 0;  ///< size of the pooling's windows; 0 for a convolution alone
+  Index stride_ = 1;
+  bool want_input_gradient_ = false;
+  LaneImage in_, conv_, out_;  ///< input, the convolution's output, the kernel's output
+  Correlation forward_, backward_, weights_;
+  Scratch packed_, packed_turned_, padded_, tile_, gradient_, sums_, bias_sums_;
+  std::vector<std::uint8_t> chosen_;
+  std::vector<float> pooled_apart_;
+};
+
+}  // namespace
+
+MadeKernel make_portable_convolution(const KernelRequest& request) {
+  if (request.layers.size() > 1) {
+    const auto& pooling = std::get<Pooling>(request.layers.back().spec);
+    constexpr std::int64_t kMaxWindow = 15;  // its elements are numbered in a byte
+    if (pooling.stride != pooling.kernel || pooling.padding != 0 || pooling.kernel > kMaxWindow)
+      return MadeKernel(nullptr);
+  }
+  return PortableConvolution::make(request);
+}
+
+}  // namespace troupe::kernels::cpu

@@ -1,0 +1,135 @@
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/internal/portable.hpp"
+
+namespace troupe::kernels::cpu {
+
+Result<Scratch> Scratch::zeros(Index count) {
+  Scratch scratch;
+  TROUPE_ASSIGN(scratch.buffer_,
+                Buffer::allocate(static_cast<std::size_t>(count) * sizeof(float)));
+  scratch.clear();
+  return scratch;
+}
+
+void Scratch::clear() noexcept {
+  if (!buffer_.empty()) std::memset(buffer_.data(), 0, buffer_.size());
+}
+
+namespace {
+
+class PortableLinear final : public LayerKernel {
+ public:
+  static MadeKernel make(const KernelRequest& request) {
+    auto kernel = std::make_unique<PortableLinear>(request);
+    TROUPE_ASSIGN(kernel->rows_, Scratch::zeros(kernel->groups_ * kLanes * kernel->row_));
+    return MadeKernel(std::move(kernel));
+  }
+
+  explicit PortableLinear(const KernelRequest& request) {
+    const Layer& layer = request.layers[0];
+    weight_offset_ = request.model.parameters()[*layer.weight].offset;
+    bias_offset_ = request.model.parameters()[*layer.bias].offset;
+    input_ = interleaved_activation(request.input.shape);
+    output_ = interleaved_activation(layer.output.with_first(request.input.shape[0]));
+    groups_ = groups_of(input_);
+    in_ = layer.input[0];
+    out_ = layer.output[0];
+    row_ = (in_ + kLanes - 1) / kLanes * kLanes;
+  }
+
+  Status forward(const ForwardPass& pass) override {
+    loops_.linear_forward(groups_, in_, out_, pass.input, pass.parameters + weight_offset_,
+                          pass.parameters + bias_offset_, pass.output);
+    return {};
+  }
+
+  Status backward(const BackwardPass& pass) override {
+    for (Index group = 0; group < groups_; ++group)
+      loops_.deinterleave(pass.input + group * in_ * kLanes, in_,
+                          rows_.data() + group * kLanes * row_, row_);
+    loops_.linear_weights(groups_, in_, out_, rows_.data(), row_, pass.output_gradient,
+                          pass.gradients + weight_offset_);
+    for (Index o = 0; o < out_; ++o) {
+      float lanes[kLanes] = {};
+      for (Index group = 0; group < groups_; ++group)
+        for (Index lane = 0; lane < kLanes; ++lane)
+          lanes[lane] += pass.output_gradient[(group * out_ + o) * kLanes + lane];
+      pass.gradients[bias_offset_ + static_cast<std::size_t>(o)] = sum_of_lanes(lanes);
+    }
+    if (pass.input_gradient != nullptr)
+      loops_.linear_input(groups_, in_, out_, pass.output_gradient,
+                          pass.parameters + weight_offset_, pass.input_gradient);
+    return {};
+  }
+
+ private:
+  const LaneLoops& loops_ = lane_loops();
+  std::size_t weight_offset_ = 0, bias_offset_ = 0;
+  Index groups_ = 0, in_ = 0, out_ = 0;
+  Index row_ = 0;  ///< floats of a row of `rows_`
+  Scratch rows_;   ///< the input sample by sample, for the weights' gradient
+};
+
+/// Between plain and interleaved samples; lanes without a sample are zeros.
+class Interleave final : public LayerKernel {
+ public:
+  Interleave(const Activation& from, const Activation& to) {
+    input_ = from;
+    output_ = to;
+    batch_ = from.shape[0];
+    features_ = from.shape.without_first().elements();
+  }
+  Status forward(const ForwardPass& pass) override {
+    move(input_.layout == Activation::Layout::plain, pass.input, pass.output);
+    return {};
+  }
+  Status backward(const BackwardPass& pass) override {
+    if (pass.input_gradient != nullptr)
+      move(output_.layout == Activation::Layout::plain, pass.output_gradient,
+           pass.input_gradient);
+    return {};
+  }
+
+ private:
+  void move(bool from_plain, const float* from, float* to) {
+    const Index group_floats = features_ * kLanes;
+    const Index full = batch_ / kLanes;
+    for (Index group = 0; group < full; ++group) {
+      if (from_plain)
+        loops_.interleave(from + group * group_floats, features_, features_,
+                          to + group * group_floats);
+      else
+        loops_.deinterleave(from + group * group_floats, features_, to + group * group_floats,
+                            features_);
+    }
+    const Index rest = batch_ % kLanes;
+    if (rest == 0) return;
+    from += full * group_floats;
+    to += full * group_floats;
+    for (Index i = 0; i < features_; ++i)
+      for (Index n = 0; n < kLanes; ++n) {
+        if (from_plain)
+          to[i * kLanes + n] = n < rest ? from[n * features_ + i] : 0.0f;
+        else if (n < rest)
+          to[n * features_ + i] = from[i * kLanes + n];
+      }
+  }
+
+  const LaneLoops& loops_ = lane_loops();
+  Index batch_ = 0, features_ = 0;
+};
+
+}  // namespace
+
+MadeKernel make_portable_linear(const KernelRequest& request) {
+  return PortableLinear::make(request);
+}
+
+MadeKernel make_interleave(const Activation& from, const Activation& to) {
+  if (from.layout == to.layout) return MadeKernel(nullptr);
+  return MadeKernel(std::make_unique<Interleave>(from, to));
+}
+
+}  // namespace troupe::kernels::cpu

@@ -1,0 +1,152 @@
+#include "kernels/model.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/parameters.hpp"
+#include "kernels/state.hpp"
+
+namespace troupe::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::vector<std::string> described(const Model& model) {
+  std::vector<std::string> lines;
+  for (const ParameterInfo& info : model.parameters())
+    lines.push_back(info.name + " " + to_string(info.shape));
+  return lines;
+}
+
+TEST(LeNet5, has_the_parameters_that_pytorchs_usual_one_has) {
+  const Model model = make_model("lenet5").value();
+  EXPECT_THAT(described(model),
+              testing::ElementsAre("conv1.weight [6, 1, 5, 5]", "conv1.bias [6]",
+                                   "conv2.weight [16, 6, 5, 5]", "conv2.bias [16]",
+                                   "fc1.weight [120, 400]", "fc1.bias [120]",
+                                   "fc2.weight [84, 120]", "fc2.bias [84]", "fc3.weight [10, 84]",
+                                   "fc3.bias [10]"));
+  EXPECT_EQ(model.parameter_count(), 61'706u);
+  EXPECT_EQ(model.output(), (Shape{10}));
+}
+
+TEST(LeNet5, of_another_input_is_an_error) {
+  const auto model = make_model("lenet5", {.input = {3, 32, 32}});
+  ASSERT_EQ(model.code(), Code::shape_mismatch);
+  EXPECT_THAT(model.error().message, HasSubstr("[3, 32, 32]"));
+}
+
+TEST(Mlp, has_the_hidden_layers_it_is_told) {
+  const Model model = make_model("mlp", {.input = {2, 3}, .classes = 4, .hidden = {5}}).value();
+  EXPECT_THAT(described(model), testing::ElementsAre("fc1.weight [5, 6]", "fc1.bias [5]",
+                                                     "fc2.weight [4, 5]", "fc2.bias [4]"));
+  EXPECT_EQ(make_model("mlp", {.hidden = {}}).value().parameters().size(), 2u);
+  EXPECT_EQ(make_model("mlp", {.hidden = {0}}).code(), Code::invalid_argument);
+}
+
+TEST(Model, of_an_unknown_name_is_an_error_that_says_which_there_are) {
+  const auto model = make_model("resnet");
+  ASSERT_EQ(model.code(), Code::not_found);
+  EXPECT_THAT(model.error().message,
+              AllOf(HasSubstr("resnet"), HasSubstr("lenet5"), HasSubstr("mlp")));
+}
+
+TEST(Model, lays_parameters_one_after_the_other_aligned_to_64_bytes) {
+  const Model model = make_model("lenet5").value();
+  std::size_t end = 0;
+  for (const ParameterInfo& info : model.parameters()) {
+    EXPECT_EQ(info.offset % 16, 0u) << info.name;
+    EXPECT_GE(info.offset, end);
+    EXPECT_LT(info.offset - end, 16u);
+    end = info.offset + info.elements;
+  }
+  EXPECT_GE(model.flat_size(), end);
+  EXPECT_EQ(model.find_parameter("fc1.bias"), 5u);
+  EXPECT_EQ(model.find_parameter("fc9.bias"), std::nullopt);
+}
+
+TEST(Model, says_which_layer_does_not_fit_which_shape) {
+  const auto error_of = [](Shape input, std::vector<LayerSpec> layers) {
+    const auto model = Model::build("m", input, std::move(layers));
+    return model.ok() ? std::string("none") : to_string(model.error());
+  };
+  EXPECT_THAT(error_of({1, 4, 4}, {Linear{"fc", 3}}),
+              AllOf(HasSubstr("linear 'fc'"), HasSubstr("[1, 4, 4]"), HasSubstr("flatten")));
+  EXPECT_THAT(error_of({9}, {Convolution{.name = "c"}}),
+              AllOf(HasSubstr("convolution 'c'"), HasSubstr("[9]")));
+  EXPECT_THAT(error_of({1, 4, 4}, {Convolution{.name = "c", .kernel = 7, .padding = 1}}),
+              AllOf(HasSubstr("window of 7"), HasSubstr("[1, 4, 4]"), HasSubstr("shape_mismatch")));
+  EXPECT_THAT(error_of({1, 4, 4}, {Pooling{.stride = 0}}),
+              AllOf(HasSubstr("max pooling"), HasSubstr("stride is 0")));
+  EXPECT_THAT(error_of({1, 4, 4}, {Pooling{.padding = 2}}), HasSubstr("padding 2"));
+  EXPECT_THAT(error_of({4}, {Linear{"a", 3}, Linear{"a", 3}}), HasSubstr("two layers named 'a'"));
+  EXPECT_THAT(error_of({4}, {}), HasSubstr("no layers"));
+}
+
+TEST(Parameters, start_as_a_function_of_the_seed) {
+  const Model model = make_model("lenet5").value();
+  const auto first = Parameters::initialized(model, 1).value();
+  EXPECT_TRUE(std::ranges::equal(first.values(), Parameters::initialized(model, 1)->values()));
+  EXPECT_FALSE(std::ranges::equal(first.values(), Parameters::initialized(model, 2)->values()));
+}
+
+TEST(Parameters, start_uniform_within_one_by_the_root_of_the_inputs) {
+  const Model model = make_model("lenet5").value();
+  const auto parameters = Parameters::initialized(model, 1).value();
+  const std::size_t weight = *model.find_parameter("fc1.weight");
+  const float bound = 1.0f / std::sqrt(400.0f);
+  double squares = 0.0;
+  for (std::size_t index : {weight, weight + 1})
+    for (float value : parameters.values(index)) ASSERT_LE(std::abs(value), bound);
+  for (float value : parameters.values(weight))
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  EXPECT_NEAR(squares / 48000, 1.0 / 400 / 3, 1.0 / 400 / 3 * 0.03);
+}
+
+TEST(Parameters, have_zeros_between_them) {
+  const Model model = make_model("lenet5").value();
+  const auto parameters = Parameters::initialized(model, 1).value();
+  EXPECT_EQ(parameters.values()[150], 0.0f);
+  EXPECT_EQ(parameters.values()[159], 0.0f);
+}
+
+TEST(Parameters, are_copied_by_clone_only) {
+  const Model model = make_model("mlp").value();
+  auto parameters = Parameters::initialized(model, 1).value();
+  Parameters same = parameters;
+  const Parameters copy = parameters.clone().value();
+  same.values()[0] = 7.0f;
+  EXPECT_EQ(parameters.values()[0], 7.0f);
+  EXPECT_NE(copy.values()[0], 7.0f);
+}
+
+TEST(Parameters, in_a_foreign_buffer_must_fit_it) {
+  const Model model = make_model("mlp").value();
+  const std::size_t bytes = model.flat_size() * sizeof(float);
+  EXPECT_TRUE(Parameters::in(model, Buffer::allocate(bytes).value()).ok());
+  EXPECT_EQ(Parameters::in(model, Buffer::allocate(bytes - 4).value()).code(),
+            Code::shape_mismatch);
+  const Buffer larger = Buffer::allocate(bytes + 4).value();
+  EXPECT_EQ(Parameters::in(model, larger.slice(4, bytes)).code(), Code::invalid_argument);
+}
+
+TEST(State, is_the_parameters_by_name_and_shares_their_bytes) {
+  const Model model = make_model("lenet5").value();
+  auto parameters = Parameters::zeros(model).value();
+  auto state = state_of(parameters);
+  ASSERT_EQ(state.size(), 10u);
+  EXPECT_EQ(state[4].name, "fc1.weight");
+  EXPECT_EQ(state[4].tensor.shape(), (Shape{120, 400}));
+  state[4].tensor.data<float>()[3] = 2.0f;
+  EXPECT_EQ(parameters.values(4)[3], 2.0f);
+  EXPECT_EQ(state_of(parameters, "optimizer.momentum.")[0].name,
+            "optimizer.momentum.conv1.weight");
+}
+
+}  // namespace
+}  // namespace troupe::kernels
