@@ -8,6 +8,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
 
 # troupe_find_library(TARGET LIBRARY HEADER PACKAGE): libraries whose own CMake config is absent
 # (CAF) or broken (oneDNN's wants OpenCL's headers) on Debian 12.
