@@ -1,15 +1,15 @@
 #pragma once
 
-#include <caf/actor.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/message.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/message.hpp>
 
 #include "runtime/base/clock.hpp"
 #include "runtime/base/node_id.hpp"
@@ -22,9 +22,9 @@ namespace troupe {
 struct RuntimeOptions {
   std::string name = "node";
   transport::Address listen{"127.0.0.1", 0};
-  std::string token;             ///< needed to listen on anything but loopback
-  std::uint32_t slots = 1;       ///< ranks computed at the same time here
-  std::size_t threads = 0;       ///< of the actor scheduler; 0 means slots + 1
+  std::string token;        ///< needed to listen on anything but loopback
+  std::uint32_t slots = 1;  ///< ranks computed at the same time here
+  std::size_t threads = 0;  ///< of the actor scheduler; 0 means slots + 1
   Duration join_timeout = std::chrono::seconds(10);
   Duration heartbeat_period = std::chrono::milliseconds(100);
   Duration heartbeat_limit = std::chrono::seconds(1);  ///< silence that makes a node suspect
@@ -42,7 +42,7 @@ struct RuntimeOptions {
 /// Threads:   any, unless a method says otherwise.
 /// Failure:   what can fail returns an error; the loss of other nodes is reported to subscribers.
 class Runtime {
- public:
+public:
   /// Starts a cluster of which this process is the head. Errors: `address_in_use`,
   /// `permission_denied` (listening beyond loopback without a token), `invalid_argument`.
   static Result<std::unique_ptr<Runtime>> start_cluster(RuntimeOptions options);

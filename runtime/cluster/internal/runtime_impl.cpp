@@ -1,0 +1,244 @@
+#include "runtime/cluster/internal/runtime_impl.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "runtime/cluster/internal/head.hpp"
+#include "runtime/cluster/internal/node.hpp"
+#include "runtime/cluster/internal/process_watch.hpp"
+#include "runtime/membership/message.hpp"
+
+namespace troupe::cluster {
+namespace {
+
+constexpr std::uint32_t kMaxSlots = 65536;
+
+/// What can be said of the options without trying them.
+Status validate(const RuntimeOptions& options, const membership::Timing& timing) {
+  TROUPE_TRY(timing.validate());
+  const auto& host = options.listen.host;
+  if (host.empty() || host == "0.0.0.0" || host == "::")
+    return {Code::invalid_argument,
+            fmt::format("'{}' is no address at which others can reach this node; listen at the "
+                        "address of one interface",
+                        host)};
+  if (options.name.size() > membership::kMaxNameBytes)
+    return {Code::invalid_argument, fmt::format("a name of {} bytes; {} at most",
+                                                options.name.size(), membership::kMaxNameBytes)};
+  if (options.slots > kMaxSlots)
+    return {Code::invalid_argument,
+            fmt::format("{} slots on one node; {} at most", options.slots, kMaxSlots)};
+  if (options.join_timeout <= Duration::zero())
+    return {Code::invalid_argument, "a join timeout of no time; give it some seconds"};
+  return {};
+}
+
+}  // namespace
+
+RuntimeImpl::RuntimeImpl(RuntimeOptions options) : options_(std::move(options)) {}
+
+RuntimeImpl::~RuntimeImpl() {
+  stop();
+}
+
+// Starting.
+
+Status RuntimeImpl::open() {
+  TROUPE_TRY(validate(options_, timing()));
+  TROUPE_TRY(make_transports());
+  remoting::Options remoting;
+  remoting.node = id_;
+  remoting.threads = options_.threads != 0 ? options_.threads : options_.slots + 1;
+  remoting.configure = options_.configure;
+  TROUPE_ASSIGN(remoting_, remoting::make_remoting(std::move(remoting), *actors_));
+  remoting_->set_resolver([this](NodeId node) -> std::optional<transport::Address> {
+    const auto view = board_.view();
+    const Member* member = view && node != id_ ? view->find(node) : nullptr;
+    return member != nullptr ? std::optional(member->address) : std::nullopt;
+  });
+  return {};
+}
+
+Status RuntimeImpl::make_transports() {
+  transport::Options options;
+  options.node = id_;
+  options.name = options_.name;
+  options.token = options_.token;
+  options.connect_timeout = std::min(options.connect_timeout, options_.join_timeout);
+  options.shared_memory = options_.shared_memory;
+  TROUPE_ASSIGN(actors_, transport::make_ucx_transport(options));
+
+  // Small, rare messages that must not wait behind anything.
+  options.shared_memory = false;
+  options.tls = "tcp";
+  options.run_inline = false;
+  options.spin = Duration::zero();
+  options.max_message_bytes = membership::kMaxMessageBytes;
+  options.max_segment_bytes = 0;
+  options.thread_name = "troupe.life";
+  TROUPE_ASSIGN(liveness_, transport::make_ucx_transport(options));
+  return {};
+}
+
+/// Starts the transports, once all of their handlers are there.
+Status RuntimeImpl::listen() {
+  board_.start(id_, [this](const Departure& departure) {
+    remoting_->node_lost(departure.node, departure.reason);
+  });
+  TROUPE_TRY(liveness_->start());
+  TROUPE_TRY(actors_->start());
+  TROUPE_ASSIGN(self_.address, actors_->listen(options_.listen));
+  TROUPE_ASSIGN(self_.liveness, liveness_->listen({options_.listen.host, 0}));
+  self_.node = id_;
+  self_.name = options_.name;
+  self_.host = host_identity();
+  self_.process = static_cast<std::uint32_t>(::getpid());
+  self_.slots = options_.slots;
+  return {};
+}
+
+Status RuntimeImpl::lead() {
+  is_head_ = true;
+  auto head = std::make_unique<Head>(*actors_, *liveness_, clock_, events());
+  auto& leading = *head;
+  participant_ = std::move(head);
+  TROUPE_TRY(listen());
+  began_ = true;
+  leading.lead({self_, timing(), membership::kMaxMembers});
+  return board_.wait_until_in_or_out(after(options_.join_timeout));
+}
+
+Status RuntimeImpl::join(const transport::Address& head) {
+  auto node = std::make_unique<Node>(*actors_, *liveness_, clock_, events());
+  auto& joining = *node;
+  participant_ = std::move(node);
+  TROUPE_TRY(listen());
+  began_ = true;
+  joining.join({self_, head, timing(), options_.join_timeout});
+  // The machine has the deadline, and says what it waited for; the second is for its answer.
+  TROUPE_TRY(board_.wait_until_in_or_out(after(options_.join_timeout + std::chrono::seconds(1))));
+  if (const auto out = board_.out()) return *out;
+  return {};
+}
+
+membership::Timing RuntimeImpl::timing() const {
+  return {options_.heartbeat_period, options_.heartbeat_limit};
+}
+
+TimePoint RuntimeImpl::after(Duration timeout) const {
+  // Far enough for all, and without overflow.
+  return clock_.now() + std::min(timeout, Duration(std::chrono::hours(24 * 365)));
+}
+
+// Membership.
+
+void RuntimeImpl::on_view(membership::SharedView view, std::vector<Departure> departures) {
+  board_.publish(std::move(view), std::move(departures));
+}
+
+void RuntimeImpl::on_out(const Error& reason) {
+  board_.set_out(reason);
+}
+
+View RuntimeImpl::view() const {
+  const auto view = board_.view();
+  return view ? *view : View{};
+}
+
+Status RuntimeImpl::wait_for_nodes(std::size_t count, Duration timeout) {
+  return board_.wait_for_nodes(count, after(timeout), timeout);
+}
+
+std::uint64_t RuntimeImpl::subscribe(ViewCallback on_change) {
+  return board_.subscribe(std::move(on_change));
+}
+
+void RuntimeImpl::unsubscribe(std::uint64_t subscription) {
+  board_.unsubscribe(subscription);
+}
+
+Status RuntimeImpl::membership_status() const {
+  const auto out = board_.out();
+  return out ? Status(*out) : Status();
+}
+
+Status RuntimeImpl::wait_until_out(Duration timeout) {
+  return board_.wait_until_out(after(timeout));
+}
+
+// Actors.
+
+caf::actor_system& RuntimeImpl::system() {
+  TROUPE_CHECK(remoting_ != nullptr, "the actor system of a runtime that was stopped");
+  return remoting_->system();
+}
+
+Status RuntimeImpl::register_name(const std::string& name, const caf::actor& actor) {
+  return remoting_->register_name(name, actor);
+}
+
+Result<caf::actor> RuntimeImpl::lookup(NodeId node, const std::string& name, Duration timeout) {
+  return remoting_->lookup(node, name, timeout);
+}
+
+Result<caf::actor> RuntimeImpl::spawn_on(NodeId node, const std::string& type,
+                                         caf::message arguments, Duration timeout) {
+  return remoting_->spawn(node, type, std::move(arguments), timeout);
+}
+
+void RuntimeImpl::spawn_on_async(NodeId node, const std::string& type, caf::message arguments,
+                                 Duration timeout, std::function<void(Result<caf::actor>)> done) {
+  remoting_->spawn_async(node, type, std::move(arguments), timeout, std::move(done));
+}
+
+transport::Stats RuntimeImpl::transport_stats() const {
+  return actors_->stats();
+}
+
+// The end.
+
+void RuntimeImpl::leave() {
+  participant_->leave();
+  // A machine lets nobody wait for longer than a limit of silence.
+  (void)board_.wait_until_out(after(options_.heartbeat_limit + std::chrono::seconds(1)));
+  board_.set_out({Code::cancelled, is_head_ ? "the head ended the cluster" : "this node left"});
+}
+
+void RuntimeImpl::stop() {
+  // Held all the while: a second caller returns when everything has stopped, too.
+  MutexLock lock(stop_mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  if (began_) leave();
+  if (remoting_) remoting_->stop();
+  if (actors_) actors_->stop();
+  if (liveness_) liveness_->stop();
+  board_.stop();
+  remoting_.reset();
+}
+
+}  // namespace troupe::cluster
+
+namespace troupe {
+
+using cluster::RuntimeImpl;
+
+Result<std::unique_ptr<Runtime>> Runtime::start_cluster(RuntimeOptions options) {
+  auto runtime = std::make_unique<RuntimeImpl>(std::move(options));
+  TROUPE_TRY(runtime->open());
+  TROUPE_TRY(runtime->lead());
+  return std::unique_ptr<Runtime>(std::move(runtime));
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::join(const transport::Address& head,
+                                               RuntimeOptions options) {
+  auto runtime = std::make_unique<RuntimeImpl>(std::move(options));
+  TROUPE_TRY(runtime->open());
+  TROUPE_TRY(runtime->join(head));
+  return std::unique_ptr<Runtime>(std::move(runtime));
+}
+
+}  // namespace troupe
