@@ -2,17 +2,17 @@
 //
 // The same step as peers/ddp_lenet.py with one process: random u8 images in memory, normalised in
 // the step. Warms up, then prints the median, slowest and fastest of several windows.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "kernels/philox.hpp"
 #include "kernels/sgd.hpp"
@@ -40,7 +40,7 @@ struct Row {
 
 /// A rank's state between steps, and a step.
 class Rank {
- public:
+public:
   static Result<Rank> create(const Model& model, std::int64_t batch, WorkspaceOptions options) {
     TROUPE_ASSIGN(auto workspace, Workspace::create(model, options));
     TROUPE_ASSIGN(auto parameters, Parameters::initialized(model, 1));
@@ -58,10 +58,10 @@ class Rank {
   }
 
   Result<double> step() {
-    TROUPE_ASSIGN(const LossStats stats, workspace.forward_backward(parameters, images, labels,
-                                                                    gradients.values()));
-    sgd_step({.momentum = 0.9f}, 0.01f, 1.0f / static_cast<float>(stats.count),
-             parameters.values(), momentum.values(), gradients.values());
+    TROUPE_ASSIGN(const LossStats stats,
+                  workspace.forward_backward(parameters, images, labels, gradients.values()));
+    sgd_step({.momentum = 0.9f}, 0.01f, 1.0f / static_cast<float>(stats.count), parameters.values(),
+             momentum.values(), gradients.values());
     return stats.loss_sum / static_cast<double>(stats.count);
   }
 
@@ -169,4 +169,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) { return troupe::run(argc, argv); }
+int main(int argc, char** argv) {
+  return troupe::run(argc, argv);
+}

@@ -9,9 +9,12 @@ namespace {
 /// Whether our loops run what is asked for; `faster` is what `automatic` goes by.
 bool use_portable(const KernelRequest& request, bool faster) {
   switch (request.choice) {
-    case KernelChoice::portable: return true;
-    case KernelChoice::library: return false;
-    case KernelChoice::automatic: break;
+    case KernelChoice::portable:
+      return true;
+    case KernelChoice::library:
+      return false;
+    case KernelChoice::automatic:
+      break;
   }
   return faster && request.threads == 1;
 }
@@ -48,8 +51,7 @@ MadeKernel make_linear(const KernelRequest& request) {
 
 MadeKernel make_pooling(const KernelRequest& request) {
   const bool there = request.input.layout == Activation::Layout::interleaved;
-  return use_portable(request, there) ? make_portable_pooling(request)
-                                      : make_dnnl_pooling(request);
+  return use_portable(request, there) ? make_portable_pooling(request) : make_dnnl_pooling(request);
 }
 
 struct Entry {

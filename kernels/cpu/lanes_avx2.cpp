@@ -13,12 +13,24 @@ using Vector = __m256;
 using Mask = __m256i;
 using Chosen = __m256i;  // a 32-bit number for each lane
 
-Vector load(const float* from) { return _mm256_loadu_ps(from); }
-void store(float* to, Vector v) { _mm256_storeu_ps(to, v); }
-Vector broadcast(float value) { return _mm256_set1_ps(value); }
-Vector zero() { return _mm256_setzero_ps(); }
-Vector fma(Vector a, Vector b, Vector sum) { return _mm256_fmadd_ps(a, b, sum); }
-Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+Vector load(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+void store(float* to, Vector v) {
+  _mm256_storeu_ps(to, v);
+}
+Vector broadcast(float value) {
+  return _mm256_set1_ps(value);
+}
+Vector zero() {
+  return _mm256_setzero_ps();
+}
+Vector fma(Vector a, Vector b, Vector sum) {
+  return _mm256_fmadd_ps(a, b, sum);
+}
+Vector add(Vector a, Vector b) {
+  return _mm256_add_ps(a, b);
+}
 
 // "Not less or equal" is true for NaN; `b` being NaN must not count.
 Mask greater_or_nan(Vector a, Vector b) {
@@ -28,12 +40,18 @@ Mask greater_or_nan(Vector a, Vector b) {
 Mask positive_or_nan(Vector a) {
   return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NLE_UQ));
 }
-Mask equal(Chosen a, Chosen b) { return _mm256_cmpeq_epi32(a, b); }
+Mask equal(Chosen a, Chosen b) {
+  return _mm256_cmpeq_epi32(a, b);
+}
 Vector select(Mask mask, Vector a, Vector b) {
   return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(mask));
 }
-Chosen select(Mask mask, Chosen a, Chosen b) { return _mm256_blendv_epi8(b, a, mask); }
-Chosen chosen_constant(int value) { return _mm256_set1_epi32(value); }
+Chosen select(Mask mask, Chosen a, Chosen b) {
+  return _mm256_blendv_epi8(b, a, mask);
+}
+Chosen chosen_constant(int value) {
+  return _mm256_set1_epi32(value);
+}
 Chosen load_chosen(const std::uint8_t* from) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
 }
@@ -75,7 +93,9 @@ const LaneLoops* avx2_lane_loops() noexcept {
 #else
 
 namespace troupe::kernels::cpu {
-const LaneLoops* avx2_lane_loops() noexcept { return nullptr; }
+const LaneLoops* avx2_lane_loops() noexcept {
+  return nullptr;
+}
 }  // namespace troupe::kernels::cpu
 
 #endif

@@ -33,7 +33,9 @@ void store(float* to, const Vector& v) {
 Vector broadcast(float value) {
   return each_lane<Vector>([&](int) { return value; });
 }
-Vector zero() { return broadcast(0.0f); }
+Vector zero() {
+  return broadcast(0.0f);
+}
 Vector fma(const Vector& a, const Vector& b, const Vector& sum) {
   return each_lane<Vector>([&](int n) { return std::fma(a.lane[n], b.lane[n], sum.lane[n]); });
 }
@@ -41,8 +43,7 @@ Vector add(const Vector& a, const Vector& b) {
   return each_lane<Vector>([&](int n) { return a.lane[n] + b.lane[n]; });
 }
 Mask greater_or_nan(const Vector& a, const Vector& b) {
-  return each_lane<Mask>(
-      [&](int n) { return a.lane[n] > b.lane[n] || std::isnan(a.lane[n]); });
+  return each_lane<Mask>([&](int n) { return a.lane[n] > b.lane[n] || std::isnan(a.lane[n]); });
 }
 Mask positive_or_nan(const Vector& a) {
   return each_lane<Mask>([&](int n) { return !(a.lane[n] <= 0.0f); });
@@ -76,7 +77,9 @@ void transpose(Vector (&rows)[8]) {
 
 }  // namespace
 
-const LaneLoops& generic_lane_loops() noexcept { return kLoops; }
+const LaneLoops& generic_lane_loops() noexcept {
+  return kLoops;
+}
 
 const LaneLoops& lane_loops() noexcept {
   const LaneLoops* const fast = avx2_lane_loops();

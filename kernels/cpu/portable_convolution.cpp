@@ -55,7 +55,7 @@ void copy_rows(const LaneImage& from, const float* source, const LaneImage& to, 
 /// A convolution, alone or with the ReLU and the max pooling (windows side by side) that follow it,
 /// on interleaved samples. A group of eight goes through all of it while it is in the cache.
 class PortableConvolution final : public LayerKernel {
- public:
+public:
   static MadeKernel make(const KernelRequest& request) {
     auto kernel = std::make_unique<PortableConvolution>(request);
     TROUPE_TRY(kernel->allocate());
@@ -74,8 +74,8 @@ class PortableConvolution final : public LayerKernel {
     in_ = image_of(layer.input);
     conv_ = image_of(layer.output);
     out_ = image_of(request.layers.back().output);
-    forward_ = {in_, conv_.channels, conv_.height, conv_.width,
-                spec.kernel, spec.stride, spec.padding};
+    forward_ = {in_,         conv_.channels, conv_.height, conv_.width,
+                spec.kernel, spec.stride,    spec.padding};
     forward_.x = widened(in_, forward_.columns_needed());
     want_input_gradient_ = request.input_gradient;
 
@@ -83,8 +83,13 @@ class PortableConvolution final : public LayerKernel {
     stride_ = spec.stride;
     LaneImage gradient{conv_.channels, (conv_.height - 1) * stride_ + 1,
                        (conv_.width - 1) * stride_ + 1, 0, 0};
-    backward_ = {gradient,    in_.channels, in_.height, in_.width,
-                 spec.kernel, 1,            spec.kernel - 1 - spec.padding};
+    backward_ = {gradient,
+                 in_.channels,
+                 in_.height,
+                 in_.width,
+                 spec.kernel,
+                 1,
+                 spec.kernel - 1 - spec.padding};
     backward_.x = widened(gradient, want_input_gradient_ ? backward_.columns_needed() : 0);
     weights_ = forward_;
     weights_.stride = 1;
@@ -124,7 +129,7 @@ class PortableConvolution final : public LayerKernel {
     return {};
   }
 
- private:
+private:
   Status allocate() {
     const Index weights = conv_.channels * in_.channels * forward_.kernel * forward_.kernel;
     TROUPE_ASSIGN(packed_, Scratch::zeros(weights));

@@ -7,8 +7,7 @@ namespace troupe::kernels::cpu {
 
 Result<Scratch> Scratch::zeros(Index count) {
   Scratch scratch;
-  TROUPE_ASSIGN(scratch.buffer_,
-                Buffer::allocate(static_cast<std::size_t>(count) * sizeof(float)));
+  TROUPE_ASSIGN(scratch.buffer_, Buffer::allocate(static_cast<std::size_t>(count) * sizeof(float)));
   scratch.clear();
   return scratch;
 }
@@ -20,7 +19,7 @@ void Scratch::clear() noexcept {
 namespace {
 
 class PortableLinear final : public LayerKernel {
- public:
+public:
   static MadeKernel make(const KernelRequest& request) {
     auto kernel = std::make_unique<PortableLinear>(request);
     TROUPE_ASSIGN(kernel->rows_, Scratch::zeros(kernel->groups_ * kLanes * kernel->row_));
@@ -64,7 +63,7 @@ class PortableLinear final : public LayerKernel {
     return {};
   }
 
- private:
+private:
   const LaneLoops& loops_ = lane_loops();
   std::size_t weight_offset_ = 0, bias_offset_ = 0;
   Index groups_ = 0, in_ = 0, out_ = 0;
@@ -74,7 +73,7 @@ class PortableLinear final : public LayerKernel {
 
 /// Between plain and interleaved samples; lanes without a sample are zeros.
 class Interleave final : public LayerKernel {
- public:
+public:
   Interleave(const Activation& from, const Activation& to) {
     input_ = from;
     output_ = to;
@@ -87,12 +86,11 @@ class Interleave final : public LayerKernel {
   }
   Status backward(const BackwardPass& pass) override {
     if (pass.input_gradient != nullptr)
-      move(output_.layout == Activation::Layout::plain, pass.output_gradient,
-           pass.input_gradient);
+      move(output_.layout == Activation::Layout::plain, pass.output_gradient, pass.input_gradient);
     return {};
   }
 
- private:
+private:
   void move(bool from_plain, const float* from, float* to) {
     const Index group_floats = features_ * kLanes;
     const Index full = batch_ / kLanes;

@@ -8,9 +8,10 @@ namespace troupe::kernels::cpu {
 
 namespace {
 
-/// Any pooling on interleaved samples. Simple rather than fast: the fused kernel takes the usual case.
+/// Any pooling on interleaved samples. Simple rather than fast: the fused kernel takes the usual
+/// case.
 class PortablePooling final : public LayerKernel {
- public:
+public:
   explicit PortablePooling(const KernelRequest& request)
       : spec_(std::get<Pooling>(request.layers[0].spec)) {
     const Layer& layer = request.layers[0];
@@ -52,7 +53,7 @@ class PortablePooling final : public LayerKernel {
     return {};
   }
 
- private:
+private:
   /// Rows and columns of the input, as far as they are inside it.
   struct Window {
     Index top, bottom, left, right;
@@ -102,7 +103,7 @@ class PortablePooling final : public LayerKernel {
 
   Pooling spec_;
   Index in_height_ = 0, in_width_ = 0, out_height_ = 0, out_width_ = 0;
-  Index images_ = 0;                   ///< groups times channels
+  Index images_ = 0;                  ///< groups times channels
   std::vector<std::int32_t> chosen_;  ///< which element of the image each maximum was
 };
 

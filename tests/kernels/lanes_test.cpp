@@ -1,10 +1,10 @@
 #include "kernels/cpu/internal/lanes.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/philox.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 /// Each loop by both versions: they must give the same bits, as ranks of one job may run on
 /// different CPUs. (That they are right is what the layers' tests say.)
 class Lanes : public testing::Test {
- protected:
+protected:
   void SetUp() override {
     if (avx2_lane_loops() == nullptr) GTEST_SKIP() << "this CPU has no AVX2 with FMA";
   }
@@ -25,9 +25,7 @@ class Lanes : public testing::Test {
     return values;
   }
   /// Runs `body` with each version and compares what it gives.
-  void expect_same(auto body) {
-    EXPECT_EQ(body(*avx2_lane_loops()), body(generic_lane_loops()));
-  }
+  void expect_same(auto body) { EXPECT_EQ(body(*avx2_lane_loops()), body(generic_lane_loops())); }
 
   Philox random_{1};
 };

@@ -1,11 +1,11 @@
 #include "kernels/model.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "kernels/parameters.hpp"
 #include "kernels/state.hpp"
@@ -26,11 +26,10 @@ std::vector<std::string> described(const Model& model) {
 TEST(LeNet5, has_the_parameters_that_pytorchs_usual_one_has) {
   const Model model = make_model("lenet5").value();
   EXPECT_THAT(described(model),
-              testing::ElementsAre("conv1.weight [6, 1, 5, 5]", "conv1.bias [6]",
-                                   "conv2.weight [16, 6, 5, 5]", "conv2.bias [16]",
-                                   "fc1.weight [120, 400]", "fc1.bias [120]",
-                                   "fc2.weight [84, 120]", "fc2.bias [84]", "fc3.weight [10, 84]",
-                                   "fc3.bias [10]"));
+              testing::ElementsAre(
+                  "conv1.weight [6, 1, 5, 5]", "conv1.bias [6]", "conv2.weight [16, 6, 5, 5]",
+                  "conv2.bias [16]", "fc1.weight [120, 400]", "fc1.bias [120]",
+                  "fc2.weight [84, 120]", "fc2.bias [84]", "fc3.weight [10, 84]", "fc3.bias [10]"));
   EXPECT_EQ(model.parameter_count(), 61'706u);
   EXPECT_EQ(model.output(), (Shape{10}));
 }
@@ -144,8 +143,7 @@ TEST(State, is_the_parameters_by_name_and_shares_their_bytes) {
   EXPECT_EQ(state[4].tensor.shape(), (Shape{120, 400}));
   state[4].tensor.data<float>()[3] = 2.0f;
   EXPECT_EQ(parameters.values(4)[3], 2.0f);
-  EXPECT_EQ(state_of(parameters, "optimizer.momentum.")[0].name,
-            "optimizer.momentum.conv1.weight");
+  EXPECT_EQ(state_of(parameters, "optimizer.momentum.")[0].name, "optimizer.momentum.conv1.weight");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "kernels/internal/loss.hpp"
 #include "kernels/internal/portable_math.hpp"
@@ -104,10 +104,8 @@ TEST(LearningRate, may_be_constant_after_a_warm_up) {
 }
 
 TEST(LearningRate, may_fall_in_steps) {
-  const LearningRate rate{.schedule = LearningRate::Schedule::step,
-                          .base = 8.0f,
-                          .decay_steps = 10,
-                          .decay = 0.5f};
+  const LearningRate rate{
+      .schedule = LearningRate::Schedule::step, .base = 8.0f, .decay_steps = 10, .decay = 0.5f};
   EXPECT_EQ(rate.at(9), 8.0f);
   EXPECT_EQ(rate.at(10), 4.0f);
   EXPECT_EQ(rate.at(59), 0.25f);
@@ -196,8 +194,7 @@ TEST(SoftmaxCrossEntropy, neither_overflows_nor_hides_a_nan) {
   EXPECT_EQ(softmax_cross_entropy(huge, 2, std::vector<std::int32_t>{0}, gradient).loss_sum, 0.0);
   EXPECT_EQ(gradient[1], 0.0f);
   const std::vector<float> broken{1.0f, std::numeric_limits<float>::quiet_NaN()};
-  const LossStats stats =
-      softmax_cross_entropy(broken, 2, std::vector<std::int32_t>{1}, gradient);
+  const LossStats stats = softmax_cross_entropy(broken, 2, std::vector<std::int32_t>{1}, gradient);
   EXPECT_TRUE(std::isnan(stats.loss_sum));
   EXPECT_EQ(stats.correct, 0);
 }

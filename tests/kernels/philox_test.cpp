@@ -1,12 +1,12 @@
 #include "kernels/philox.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace troupe::kernels {
 namespace {
@@ -17,12 +17,12 @@ using Block = Philox::Block;
 TEST(Philox, gives_its_authors_known_answers) {
   EXPECT_EQ(Philox::block({0, 0}, {0, 0, 0, 0}),
             (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(Philox::block({0xffffffff, 0xffffffff},
-                          {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
-            (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(Philox::block({0xa4093822, 0x299f31d0},
-                          {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
-            (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(
+      Philox::block({0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
+      (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(
+      Philox::block({0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
+      (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(Philox, without_a_stream_runs_through_the_blocks_of_its_seed) {
@@ -107,13 +107,12 @@ TEST(Permutation, is_a_function_of_seed_and_epoch_alone) {
 
 // Jobs are resumed by later versions of this program: these must never change.
 TEST(Permutation, is_the_same_for_ever) {
-  EXPECT_EQ(permutation(8, 42, 3).value(), (std::vector<std::uint32_t>{PERMUTATION_8_42_3}));
+  EXPECT_EQ(permutation(8, 42, 3).value(), (std::vector<std::uint32_t>{3, 7, 2, 4, 5, 1, 6, 0}));
 }
 
 TEST(Permutation, of_few_comes_in_every_order) {
   std::set<std::vector<std::uint32_t>> seen;
-  for (std::uint64_t epoch = 0; epoch < 200; ++epoch)
-    seen.insert(permutation(4, 1, epoch).value());
+  for (std::uint64_t epoch = 0; epoch < 200; ++epoch) seen.insert(permutation(4, 1, epoch).value());
   EXPECT_EQ(seen.size(), 24u);
 }
 

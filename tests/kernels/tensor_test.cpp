@@ -1,10 +1,10 @@
 #include "kernels/tensor.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace troupe::kernels {
 namespace {

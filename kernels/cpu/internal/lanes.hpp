@@ -4,8 +4,8 @@
 #include <cstdint>
 
 /// Loops over Activation::Layout::interleaved: a vector holds one element of eight samples, so any
-/// shape fills it, and each lane adds up in one order that only the shapes decide. Products and sums
-/// are fused (rounded once) in every version of them, so all give the same bits.
+/// shape fills it, and each lane adds up in one order that only the shapes decide. Products and
+/// sums are fused (rounded once) in every version of them, so all give the same bits.
 namespace troupe::kernels::cpu {
 
 using Index = std::ptrdiff_t;

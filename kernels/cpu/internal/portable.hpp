@@ -11,14 +11,14 @@ namespace troupe::kernels::cpu {
 
 /// Zeroed floats of a kernel's own.
 class Scratch {
- public:
+public:
   static Result<Scratch> zeros(Index count);
   float* data() noexcept { return reinterpret_cast<float*>(buffer_.data()); }
   const float* data() const noexcept { return reinterpret_cast<const float*>(buffer_.data()); }
   Index size() const noexcept { return static_cast<Index>(buffer_.size() / sizeof(float)); }
   void clear() noexcept;
 
- private:
+private:
   Buffer buffer_;
 };
 
