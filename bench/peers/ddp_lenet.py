@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Images per second of LeNet-5 trained with PyTorch DistributedDataParallel over Gloo.
 
 usage: bench/peers/ddp_lenet.py [--processes W] [--threads T] [--batch B] [--windows N] [--json]
