@@ -26,7 +26,8 @@ Result<std::optional<Bytes>> ControlParser::next() {
   Prefix prefix;
   if (buffer_.size() < sizeof prefix) {
     // Tell a stranger by its first bytes: it may never send eight.
-    if (std::memcmp(buffer_.data(), &prefix.magic, std::min(buffer_.size(), sizeof prefix.magic)))
+    const std::size_t known = std::min(buffer_.size(), sizeof prefix.magic);
+    if (known != 0 && std::memcmp(buffer_.data(), &prefix.magic, known) != 0)
       return Error{Code::protocol_error, "the other side does not speak Troupe's protocol"};
     return std::optional<Bytes>{};
   }

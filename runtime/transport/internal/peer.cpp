@@ -13,8 +13,11 @@ namespace {
 /// Frames handed to UCX at once. While they are out, more messages gather in fuller frames.
 constexpr std::size_t kMaxFramesInFlight = 64;
 constexpr std::size_t kFrameBytes = 8000;  ///< with its headers one buffer of UCX's shared memory
-constexpr int kProgressRounds = 8;
-constexpr int kLastRounds = 4096;
+/// How long one peer's arrivals may keep the thread from the others, and from news of an end.
+constexpr Duration kWorkTime = std::chrono::microseconds(200);
+constexpr Duration kLastWorkTime = std::chrono::milliseconds(50);
+/// UCX sees a worker end before the other side's reason for it has come over TCP.
+constexpr Duration kReasonTime = std::chrono::milliseconds(100);
 constexpr Duration kDrainTime = std::chrono::seconds(1);
 
 template <class T>
@@ -39,7 +42,7 @@ public:
     --peer_.frames_in_flight_;
     peer_.outbox_->recycle(std::move(chunk));
     peer_.free_operations_.push_back(this);
-    if (!ok) peer_.note(Error{Code::unavailable, "a frame could not be sent"});
+    if (!ok) peer_.note_breakage("a frame could not be sent");
   }
   ChunkPtr chunk;
 
@@ -140,8 +143,7 @@ void Peer::on_control_event(TimePoint now) {
   }
   if (!read.ok() && !failure_) {
     // What the peer sent before it ended may still be on its way through UCX.
-    for (int i = 0; connected() && i < kLastRounds && worker_->progress(); ++i) {
-    }
+    progress_until(now + kLastWorkTime);
     if (read.code() == Code::unavailable)
       note(Error{Code::unavailable,
                  fmt::format("the connection to {} ended: the other process has died or closed it",
@@ -227,13 +229,13 @@ void Peer::probe_memory() {
 }
 
 void Peer::flush() {
-  if (!connected() || failure_) return;
+  if (!connected() || failure_ || breakage_) return;
   flush_wanted_ = true;
   send_frames();
 }
 
 void Peer::send_frames() {
-  while (frames_in_flight_ < kMaxFramesInFlight && !failure_) {
+  while (frames_in_flight_ < kMaxFramesInFlight && !failure_ && !breakage_) {
     if (frames_.empty()) {
       if (!std::exchange(flush_wanted_, false)) return;
       outbox_->take(taken_frames_, taken_segments_);
@@ -265,13 +267,27 @@ void Peer::send_frames() {
   }
 }
 
+bool Peer::progress_until(TimePoint until) {
+  bool moved = false;
+  while (worker_ && !failure_ && worker_->progress()) {
+    moved = true;
+    if (std::chrono::steady_clock::now() >= until) break;
+  }
+  return moved;
+}
+
 bool Peer::work(TimePoint now) {
   if (!worker_ || stage_ == Stage::dead) return false;
   bool moved = false;
-  for (int i = 0; i < kProgressRounds && worker_->progress(); ++i) moved = true;
-  if (connected() && !failure_) {
+  moved = progress_until(now + kWorkTime);
+  if (connected() && !failure_ && !breakage_) {
     if (flush_wanted_ || !frames_.empty()) send_frames();
-    note(segments_->work([this] { return !control_.disturbed(); }, moved));
+    const Status status = segments_->work([this] { return !control_.disturbed(); }, moved);
+    // Unavailable: the bytes did not get through, so the peer's end is on its way.
+    if (status.code() == Code::unavailable)
+      note_breakage(status.error().message);
+    else
+      note(status);
     host_.counters().bytes_received.fetch_add(segments_->take_received(),
                                               std::memory_order_relaxed);
     if (segments_->take_wants_flush()) flush();
@@ -292,6 +308,8 @@ bool Peer::has_open_operations() const {
 }
 
 void Peer::check_deadline(TimePoint now) {
+  if (breakage_ && now >= reason_until_ && !failure_) note(*breakage_);
+  if (stage_ == Stage::connected) end_if_failed();
   if (now < deadline_ || stage_ == Stage::connected || stage_ == Stage::dead) return;
   if (stage_ == Stage::draining) {
     note(Error{Code::cancelled, "the peer did not take what was queued in time"});
@@ -378,7 +396,14 @@ void Peer::on_garbage() {
 }
 
 void Peer::on_endpoint_failed(std::string reason) {
-  note(Error{Code::unavailable, fmt::format("the connection to {} broke: {}", describe(), reason)});
+  note_breakage(fmt::format("the connection to {} broke: {}", describe(), reason));
+}
+
+void Peer::note_breakage(std::string what) {
+  if (breakage_ || failure_) return;
+  breakage_ = Error{Code::unavailable, std::move(what)};
+  reason_until_ = std::chrono::steady_clock::now() + kReasonTime;
+  host_.check_deadline_later(*this, reason_until_);
 }
 
 void Peer::message(Channel channel, std::span<const std::byte> bytes, std::span<Buffer> segments) {

@@ -39,6 +39,9 @@ public:
   virtual Counters& counters() = 0;
   virtual Result<UcxContext*> context(const UcxContext::Settings& settings) = 0;
 
+  /// Calls the peer's check_deadline() then, if it is still there.
+  virtual void check_deadline_later(const Peer& peer, TimePoint when) = 0;
+
   /// The handshake is done; gives the peer its number.
   virtual PeerId on_peer_connected(Peer& peer, const PeerInfo& info) = 0;
   virtual void on_peer_message(PeerId peer, Channel channel, std::span<const std::byte> bytes,
@@ -123,6 +126,8 @@ private:
   bool same_host() const;
   void probe_memory();
   void send_frames();
+  bool progress_until(TimePoint until);
+  void note_breakage(std::string what);
   void note(Status status);
   void note(Error error);
   void end_if_failed();
@@ -140,6 +145,8 @@ private:
   TimePoint deadline_{};
   TimePoint last_activity_{};
   std::optional<Error> failure_;
+  std::optional<Error> breakage_;  ///< UCX's word for it; TCP may still bring a better one
+  TimePoint reason_until_{};
   bool active_ = false;
 
   ControlChannel control_;

@@ -16,7 +16,8 @@ constexpr Duration kStopTime = std::chrono::seconds(1);
 /// (room in a peer's shared-memory queue does not). Longer and longer while nothing moves.
 constexpr Duration kShortestNap = std::chrono::microseconds(20);
 constexpr Duration kLongestNap = std::chrono::milliseconds(5);
-constexpr unsigned kTurnsPerPoll = 16;
+/// How often descriptors are looked at while there is traffic.
+constexpr Duration kPollPeriod = std::chrono::microseconds(20);
 constexpr std::size_t kMaxHandshakes = 256;
 
 TimePoint time_now() {
@@ -121,7 +122,7 @@ void UcxTransport::close(PeerId peer, Status reason) {
     const TimePoint now = time_now();
     closing.close(std::move(*shared), now);
     activate(closing);
-    check_deadline_later(at->second, now + kStopTime);
+    check_deadline_later(closing, now + kStopTime);
   });
 }
 
@@ -175,7 +176,10 @@ bool UcxTransport::turn(TimePoint now) {
   bool moved = run_tasks();
   moved |= work_on_peers(now);
   if (!timers_.empty()) timers_.run(now);
-  if (++turns_ % kTurnsPerPoll == 0) handle_events(poller_.wait(Duration::zero()));
+  if (now >= next_poll_) {
+    handle_events(poller_.wait(Duration::zero()));
+    next_poll_ = now + kPollPeriod;
+  }
   reap();
   if (moved) nap_ = kShortestNap;
   return moved;
@@ -292,11 +296,11 @@ void UcxTransport::adopt(std::unique_ptr<Peer> peer, std::uint64_t key, TimePoin
   Peer& adopted = *peer;
   peers_.emplace(key, std::move(peer));
   adopted.start(now);
-  check_deadline_later(key, now + options_.connect_timeout);
+  check_deadline_later(adopted, now + options_.connect_timeout);
 }
 
-void UcxTransport::check_deadline_later(std::uint64_t key, TimePoint when) {
-  timers_.add(when, [this, key] {
+void UcxTransport::check_deadline_later(const Peer& peer, TimePoint when) {
+  timers_.add(when, [this, key = peer.key()] {
     const auto at = peers_.find(key);
     if (at != peers_.end()) at->second->check_deadline(time_now());
   });

@@ -65,7 +65,6 @@ private:
   void accept_peers(std::uint64_t key);
   void dial(const Address& address, Done done);
   void adopt(std::unique_ptr<Peer> peer, std::uint64_t key, TimePoint now);
-  void check_deadline_later(std::uint64_t key, TimePoint when);
   void begin_stop();
   void finish_stop();
 
@@ -76,6 +75,7 @@ private:
   Poller& poller() override { return poller_; }
   Counters& counters() override { return counters_; }
   Result<UcxContext*> context(const UcxContext::Settings& settings) override;
+  void check_deadline_later(const Peer& peer, TimePoint when) override;
   PeerId on_peer_connected(Peer& peer, const PeerInfo& info) override;
   void on_peer_message(PeerId peer, Channel channel, std::span<const std::byte> bytes,
                        std::span<Buffer> segments) override;
@@ -110,7 +110,7 @@ private:
   std::vector<Peer*> active_;
   Timers timers_;
   std::uint64_t next_key_ = 1;
-  unsigned turns_ = 0;
+  TimePoint next_poll_{};
   Duration nap_{1};
   bool stopping_ = false;
   TimePoint stop_deadline_{};

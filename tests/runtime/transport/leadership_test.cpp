@@ -52,12 +52,12 @@ TEST(Leadership, HasExactlyOneHolderUnderContention) {
       }
       ASSERT_EQ(holders.fetch_add(1), 0);
       ASSERT_TRUE(lead.is_mine());
-      ++plain;
+      const long rounds = ++plain;
       ASSERT_EQ(holders.fetch_sub(1), 1);
       const auto term = lead.begin_run();
-      for (int i = 0; i < plain % 50; ++i) std::this_thread::yield();
+      for (int i = 0; i < rounds % 20; ++i) std::this_thread::yield();
       (void)lead.end_run(term);
-      if (plain >= 5000) stop = true;
+      if (rounds >= 1000) stop = true;
     }
   };
   std::thread first(thread, 0), second(thread, 1);

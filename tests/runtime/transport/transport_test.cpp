@@ -1,4 +1,5 @@
 // What does not depend on which transport UCX takes.
+#include <atomic>
 #include <thread>
 
 #include <fmt/format.h>
@@ -98,10 +99,10 @@ TEST(Transport, ConnectAfterStopIsCancelled) {
 }
 
 TEST(Transport, RunsPostedTasksOnTheProgressThreadInOrder) {
-  Side a(options_of("a"));
-  a.start();
   Promise<std::string> done;
   std::string order;  // touched by the progress thread only
+  Side a(options_of("a"));
+  a.start();
   a.transport->post([&] { order += a.transport->on_progress_thread() ? "1" : "?"; });
   const auto now = std::chrono::steady_clock::now();
   a.transport->post_at(now + std::chrono::milliseconds(20), [&] { order += "4", done.set(order); });
@@ -111,10 +112,10 @@ TEST(Transport, RunsPostedTasksOnTheProgressThreadInOrder) {
 }
 
 TEST(Transport, SleepsWhileNothingHappens) {
+  Promise<std::uint64_t> later;
   Pair pair("");
   pair.connect();
   // Every way out of the sleep counts one; a quarter of a second of idling takes but a few.
-  Promise<std::uint64_t> later;
   const auto wait = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
   pair.a.transport->post_at(wait, [] {});
   pair.b.transport->post_at(wait, [&] { later.set(pair.a.transport->stats().sleeps); });
@@ -124,13 +125,16 @@ TEST(Transport, SleepsWhileNothingHappens) {
 /// `work` runs inline at the arrival of each message.
 struct InlinePair : Pair {
   InlinePair() : Pair("") {
-    b.recorder.on_arrival = [this](PeerId, std::span<const std::byte> bytes, auto) {
+    b.recorder.on_arrival = [this](PeerId peer, std::span<const std::byte> bytes, auto) {
       const std::string text = text_of(bytes);
+      from = peer;
       const bool taken =
           b.transport->run_inline([this, text] { work(text); }, [this, text] { overflow(text); });
       if (!taken) declined(text);
     };
   }
+  std::atomic<PeerId> from{0};
+  ~InlinePair() { b.transport->stop(); }  // before what its thread may call
   std::function<void(const std::string&)> work, overflow = [](auto&) {}, declined = [](auto&) {};
 };
 
@@ -138,7 +142,7 @@ TEST(RunInline, RunsWorkOnTheThreadOfItsMessage) {
   InlinePair pair;
   pair.work = [&](const std::string& text) {
     EXPECT_TRUE(pair.b.transport->on_progress_thread());
-    EXPECT_TRUE(pair.b.send(pair.to_a, text + "!").ok());
+    EXPECT_TRUE(pair.b.send(pair.from, text + "!").ok());
   };
   pair.connect();
   for (std::size_t i = 1; i <= 500; ++i) {
@@ -148,9 +152,8 @@ TEST(RunInline, RunsWorkOnTheThreadOfItsMessage) {
 }
 
 TEST(RunInline, LongWorkDoesNotStopTheTransport) {
+  Promise<bool> released, over;
   InlinePair pair;
-  Promise<bool> released;
-  Promise<bool> over;
   pair.work = [&](const std::string& text) {
     if (text != "long") return;
     released.get();  // ends only once the transport has delivered the other message
@@ -172,8 +175,8 @@ TEST(RunInline, LongWorkDoesNotStopTheTransport) {
 }
 
 TEST(RunInline, WorkThatWaitsBehindLongWorkOverflows) {
-  InlinePair pair;
   Promise<bool> released, overflowed;
+  InlinePair pair;
   pair.work = [&](const std::string& text) {
     if (text == "long") released.get();
   };
@@ -189,8 +192,8 @@ TEST(RunInline, WorkThatWaitsBehindLongWorkOverflows) {
 }
 
 TEST(RunInline, TheLeadComesBackTimeAndAgain) {
-  InlinePair pair;
   std::atomic<int> ran{0};
+  InlinePair pair;
   pair.work = [&](const std::string& text) {
     ++ran;
     if (text == "long") {
