@@ -4,7 +4,7 @@
 
 namespace troupe::tool {
 
-// What the process's exit code tells. docs/cli.md lists them.
+// What the process's exit code tells. docs/errors.md lists them.
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailed = 1;        ///< the job or the command failed while it ran
 inline constexpr int kBadInput = 2;      ///< wrong arguments, job file or data; nothing was started

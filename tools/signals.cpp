@@ -27,26 +27,30 @@ Signals::Signals() {
   sigset_t set = handled();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  thread_ = std::thread([this] { wait(); });
 }
 
 void Signals::on_signal(std::function<void(int)> callback) {
-  thread_ = std::thread([callback = std::move(callback)] {
-    sigset_t set = handled();
-    for (int count = 0;;) {
-      int signal = 0;
-      if (sigwait(&set, &signal) != 0 || signal == kWake) return;
-      if (++count > 1) {
-        static constexpr char text[] = "troupe: stopped at once by a second signal\n";
-        [[maybe_unused]] auto n = write(STDERR_FILENO, text, sizeof text - 1);
-        _exit(kInterrupted);
-      }
-      callback(signal);
+  MutexLock lock(mutex_);
+  callback_ = std::move(callback);
+}
+
+void Signals::wait() {
+  sigset_t set = handled();
+  for (int count = 0;;) {
+    int number = 0;
+    if (sigwait(&set, &number) != 0 || number == kWake) return;
+    std::function<void(int)> callback;
+    {
+      MutexLock lock(mutex_);
+      callback = callback_;
     }
-  });
+    if (++count > 1 || !callback) _exit(kInterrupted);
+    callback(number);
+  }
 }
 
 Signals::~Signals() {
-  if (!thread_.joinable()) return;
   pthread_kill(thread_.native_handle(), kWake);
   thread_.join();
 }

@@ -3,12 +3,15 @@
 #include <functional>
 #include <thread>
 
+#include "runtime/base/mutex.hpp"
+
 namespace troupe::tool {
 
 /// Turns SIGINT and SIGTERM into a call on a thread of its own. The library takes no signals; this
 /// is the command's. Made first thing in main(), so that every thread inherits the blocked mask.
 ///
-/// The first signal calls `on_signal`; the second ends the process at once.
+/// The first signal calls what on_signal() was given, and ends the process if that was nothing; the
+/// second ends it at once.
 /// Threads: one instance, owned by main().
 class Signals {
  public:
@@ -17,10 +20,14 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// Starts waiting. Call once.
+  /// Call once.
   void on_signal(std::function<void(int signal)> callback);
 
  private:
+  void wait();
+
+  Mutex mutex_;
+  std::function<void(int)> callback_ TROUPE_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

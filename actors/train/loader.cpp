@@ -6,6 +6,7 @@
 
 #include "actors/data/sampler.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/lifetime.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -88,7 +89,9 @@ namespace troupe::train {
 
 caf::behavior loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                      Setup setup) {
+  const auto job_actor = setup.job_actor;
   auto state = std::make_shared<Loader>(self, std::move(context), std::move(setup));
+  end_with_the_job(self, job_actor);
   state->prepare();
   return {
       [state](const NextBatch& x) { return state->next(x.step); },

@@ -11,6 +11,7 @@
 #include "actors/train/events.hpp"
 #include "actors/train/checkpointer.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/lifetime.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -234,7 +235,9 @@ caf::behavior Reducer::behavior() {
 
 caf::behavior reducer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                       Setup setup) {
+  const auto job_actor = setup.job_actor;
   auto state = std::make_shared<Reducer>(self, std::move(context), std::move(setup));
+  end_with_the_job(self, job_actor);
   state->prepare();
   return state->behavior();
 }

@@ -5,6 +5,7 @@
 #include "actors/collective/reducer.hpp"
 #include "actors/train/messages.hpp"
 #include "kernels/workspace.hpp"
+#include "actors/train/lifetime.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -152,7 +153,9 @@ class Trainer : public std::enable_shared_from_this<Trainer> {
 
 caf::behavior trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                       Setup setup) {
+  const auto job_actor = setup.job_actor;
   auto state = std::make_shared<Trainer>(self, std::move(context), std::move(setup));
+  end_with_the_job(self, job_actor);
   state->prepare();
   return {
       [state](const graph::Connected& x) { state->connected(x); },

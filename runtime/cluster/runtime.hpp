@@ -21,14 +21,18 @@ namespace troupe {
 
 struct RuntimeOptions {
   std::string name = "node";
-  transport::Address listen{"127.0.0.1", 0};
-  std::string token;        ///< needed to listen on anything but loopback
-  std::uint32_t slots = 1;  ///< ranks computed at the same time here
-  std::size_t threads = 0;  ///< of the actor scheduler; 0 means slots + 1
+  transport::Address listen{"127.0.0.1", 0};  ///< others are told this host: no wildcard
+  std::string token;                          ///< needed to listen on anything but loopback
+  std::uint32_t slots = 1;                    ///< ranks computed at the same time here
+  std::size_t threads = 0;                    ///< of the actor scheduler; 0 means slots + 1
   Duration join_timeout = std::chrono::seconds(10);
+  // The head's hold for the whole cluster. A limit is silence that makes a node suspect.
   Duration heartbeat_period = std::chrono::milliseconds(100);
-  Duration heartbeat_limit = std::chrono::seconds(1);  ///< silence that makes a node suspect
+  Duration heartbeat_limit = std::chrono::seconds(1);
   bool shared_memory = true;
+  /// Runs short actors on the thread where their message arrives. Off: with it, jobs whose actors
+  /// compute for long were seen to stand still for seconds at a time.
+  bool run_inline = false;
   /// Adds the program's message types and actor types.
   std::function<void(caf::actor_system_config&)> configure;
 };
@@ -72,8 +76,9 @@ public:
   virtual std::uint64_t subscribe(ViewCallback on_change) = 0;
   virtual void unsubscribe(std::uint64_t subscription) = 0;
 
-  /// Set when this node was fenced (it was suspected and put out) or lost its head: it is out of
-  /// the cluster for good. ok() while it is in.
+  /// Set when this node is out of the cluster for good; ok() while it is in. `unavailable`: it was
+  /// fenced (suspected and put out), or its head is lost. `cancelled`: it left, or the head ended
+  /// the cluster. `protocol_error`: its head talked nonsense.
   virtual Status membership_status() const = 0;
   /// Waits until this node is out (fenced, head lost, or stop()), or until `timeout`.
   virtual Status wait_until_out(Duration timeout) = 0;
@@ -89,8 +94,10 @@ public:
 
   virtual transport::Stats transport_stats() const = 0;
 
-  /// Leaves the cluster in order (the head ends it for all) and stops everything. Idempotent;
-  /// the destructor calls it.
+  /// Leaves the cluster in order (the head ends it for all), waiting for a heartbeat limit and a
+  /// second at most, and stops everything. Handles to actors must be gone by then, those in
+  /// scoped actors too. Not from a subscriber, an actor or a callback. Idempotent; the destructor
+  /// calls it.
   virtual void stop() = 0;
 };
 

@@ -28,7 +28,7 @@ void add_graph(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("graph", "Print a job's actors and how they are connected");
   auto options = std::make_shared<Options>();
   command->add_option("job", options->job, "job file (TOML)")->required();
-  command->add_option("--set", options->overrides, "override a key: --set ranks=4");
+  command->add_option("--set", options->overrides, "override a key: --set job.ranks=4");
   command->add_flag("--dot", options->dot, "as DOT, for Graphviz");
   command->callback([&context, options] {
     context.run = [options] {

@@ -36,6 +36,10 @@ Status validate(const RuntimeOptions& options, const membership::Timing& timing)
   return {};
 }
 
+Error stopped() {
+  return {Code::failed_precondition, "this runtime was stopped; make a new one"};
+}
+
 }  // namespace
 
 RuntimeImpl::RuntimeImpl(RuntimeOptions options) : options_(std::move(options)) {}
@@ -52,6 +56,7 @@ Status RuntimeImpl::open() {
   remoting::Options remoting;
   remoting.node = id_;
   remoting.threads = options_.threads != 0 ? options_.threads : options_.slots + 1;
+  remoting.run_inline = options_.run_inline;
   remoting.configure = options_.configure;
   TROUPE_ASSIGN(remoting_, remoting::make_remoting(std::move(remoting), *actors_));
   remoting_->set_resolver([this](NodeId node) -> std::optional<transport::Address> {
@@ -177,20 +182,27 @@ caf::actor_system& RuntimeImpl::system() {
 }
 
 Status RuntimeImpl::register_name(const std::string& name, const caf::actor& actor) {
-  return remoting_->register_name(name, actor);
+  const auto pass = calls_.enter();
+  return pass ? remoting_->register_name(name, actor) : Status(stopped());
 }
 
 Result<caf::actor> RuntimeImpl::lookup(NodeId node, const std::string& name, Duration timeout) {
+  const auto pass = calls_.enter();
+  if (!pass) return stopped();
   return remoting_->lookup(node, name, timeout);
 }
 
 Result<caf::actor> RuntimeImpl::spawn_on(NodeId node, const std::string& type,
                                          caf::message arguments, Duration timeout) {
+  const auto pass = calls_.enter();
+  if (!pass) return stopped();
   return remoting_->spawn(node, type, std::move(arguments), timeout);
 }
 
 void RuntimeImpl::spawn_on_async(NodeId node, const std::string& type, caf::message arguments,
                                  Duration timeout, std::function<void(Result<caf::actor>)> done) {
+  const auto pass = calls_.enter();
+  if (!pass) return done(stopped());
   remoting_->spawn_async(node, type, std::move(arguments), timeout, std::move(done));
 }
 
@@ -214,6 +226,7 @@ void RuntimeImpl::stop() {
   stopped_ = true;
   if (began_) leave();
   if (remoting_) remoting_->stop();
+  calls_.close();
   if (actors_) actors_->stop();
   if (liveness_) liveness_->stop();
   board_.stop();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/mutex.hpp"
+#include "runtime/cluster/internal/call_gate.hpp"
 #include "runtime/cluster/internal/participant.hpp"
 #include "runtime/cluster/internal/view_board.hpp"
 #include "runtime/cluster/runtime.hpp"
@@ -68,6 +69,7 @@ private:
   std::unique_ptr<transport::Transport> liveness_;
   std::unique_ptr<remoting::Remoting> remoting_;
   std::unique_ptr<Participant> participant_;
+  CallGate calls_;  ///< into the remoting
   bool began_ = false;
 
   Mutex stop_mutex_;
