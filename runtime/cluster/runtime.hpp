@@ -30,9 +30,7 @@ struct RuntimeOptions {
   Duration heartbeat_period = std::chrono::milliseconds(100);
   Duration heartbeat_limit = std::chrono::seconds(1);
   bool shared_memory = true;
-  /// Runs short actors on the thread where their message arrives. Off: with it, jobs whose actors
-  /// compute for long were seen to stand still for seconds at a time.
-  bool run_inline = false;
+  bool run_inline = true;  ///< run short actors on the thread where their message arrives
   /// Adds the program's message types and actor types.
   std::function<void(caf::actor_system_config&)> configure;
 };

@@ -17,6 +17,11 @@ std::optional<InlineQueue::Item> InlineQueue::pop() {
   return item;
 }
 
+bool InlineQueue::empty() const {
+  MutexLock lock(mutex_);
+  return items_.empty();
+}
+
 void InlineQueue::overflow_all() {
   std::deque<Item> items;
   {

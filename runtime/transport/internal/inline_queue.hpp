@@ -21,6 +21,7 @@ public:
   /// False if it is full or closed: nothing was taken.
   bool push(std::function<void()> work, std::function<void()> overflow);
   std::optional<Item> pop();
+  bool empty() const;
   /// Sends everything that waits its other way.
   void overflow_all();
   /// Takes nothing until opened again.
@@ -28,7 +29,7 @@ public:
 
 private:
   static constexpr std::size_t kMaxItems = 256;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Item> items_ TROUPE_GUARDED_BY(mutex_);
   bool open_ TROUPE_GUARDED_BY(mutex_) = true;
 };

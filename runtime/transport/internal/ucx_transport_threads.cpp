@@ -47,7 +47,8 @@ void UcxTransport::lead() {
     const bool moved = turn(now);
     if (!run_inline_work()) return;
     if (stopping_ && (peers_.empty() || now >= stop_deadline_)) return finish_stop();
-    if (active_.empty())
+    // Work that did not get its turn waits here, and no event would wake this thread for it.
+    if (active_.empty() && inline_.empty())
       sleep();
     else if (!moved)
       relax();
