@@ -30,6 +30,7 @@ struct Settings {
   int samples = 7;
   std::vector<std::string> only;  ///< contenders; all if empty
   bool json = false;
+  int spin_us = -1;
   troupe::collective::Tuning tuning;
 };
 
@@ -179,6 +180,8 @@ private:
                             std::to_string(tuning.whole_bytes),
                             "--direct",
                             std::to_string(tuning.direct_bytes),
+                            "--spin",
+                            std::to_string(settings_.spin_us),
                             "--pair",
                             tuning.direct_pair ? "1" : "0"},
                            output(rank), environment));
@@ -249,6 +252,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--only", settings.only, "contenders: troupe-shm, troupe-tcp, gloo, mpi");
   app.add_flag("--json", settings.json, "print JSON on stdout (the table goes to stderr)");
+  app.add_option("--spin", settings.spin_us,
+                 "of the transport, in microseconds; chosen by the number of cores if negative");
   app.add_option("--chunk", settings.tuning.chunk_bytes)->capture_default_str();
   app.add_option("--whole", settings.tuning.whole_bytes)->capture_default_str();
   app.add_option("--direct", settings.tuning.direct_bytes)->capture_default_str();
@@ -262,6 +267,7 @@ int main(int argc, char** argv) {
     worker.sizes = troupe::bench::parse_sizes(settings.sizes.c_str());
     worker.samples = settings.samples;
     worker.tuning = settings.tuning;
+    worker.spin_us = settings.spin_us;
     return troupe::bench::run_worker(worker);
   }
   return Bench(settings, fs::read_symlink("/proc/self/exe").string()).run();

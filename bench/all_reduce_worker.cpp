@@ -27,28 +27,33 @@ struct Place {
   transport::Address address;
 };
 
-std::filesystem::path file_of(const WorkerOptions& options, int rank) {
-  return std::filesystem::path(options.directory) / fmt::format("rank{}", rank);
+std::filesystem::path file_of(const WorkerOptions& options, int rank, std::string_view what) {
+  return std::filesystem::path(options.directory) / fmt::format("{}{}", what, rank);
 }
 
-/// Leaves this worker's place and reads that of all, in rank order.
-Result<std::vector<Place>> meet(const WorkerOptions& options, NodeId node,
-                                const transport::Address& address) {
-  {
-    std::ofstream out(file_of(options, options.rank).string() + ".new");
-    out << to_string(node) << ' ' << to_string(address) << '\n';
-  }
-  std::filesystem::rename(file_of(options, options.rank).string() + ".new",
-                          file_of(options, options.rank));
-  std::vector<Place> places;
+/// Leaves `text` as this worker's file and waits until all have left theirs.
+Status wait_for_all(const WorkerOptions& options, std::string_view what,
+                    const std::string& text = {}) {
+  const auto mine = file_of(options, options.rank, what);
+  std::ofstream(mine.string() + ".new") << text << '\n';
+  std::filesystem::rename(mine.string() + ".new", mine);
   const auto until = std::chrono::steady_clock::now() + kLimit;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    while (!std::filesystem::exists(file_of(options, rank))) {
+  for (int rank = 0; rank < options.ranks; ++rank)
+    while (!std::filesystem::exists(file_of(options, rank, what))) {
       if (std::chrono::steady_clock::now() > until)
-        return Error{Code::deadline_exceeded, fmt::format("worker {} did not start", rank)};
+        return {Code::deadline_exceeded, fmt::format("rank {} is not \"{}\"", rank, what)};
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    std::ifstream in(file_of(options, rank));
+  return {};
+}
+
+/// The places of all workers, in rank order.
+Result<std::vector<Place>> meet(const WorkerOptions& options, NodeId node,
+                                const transport::Address& address) {
+  TROUPE_TRY(wait_for_all(options, "place", to_string(node) + ' ' + to_string(address)));
+  std::vector<Place> places;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    std::ifstream in(file_of(options, rank, "place"));
     std::string id, at;
     in >> id >> at;
     TROUPE_ASSIGN(const auto other, NodeId::parse(id));
@@ -101,7 +106,8 @@ public:
   Status run() {
     TROUPE_TRY(connect());
     for (const std::size_t bytes : options_.sizes) TROUPE_TRY(measure_size(bytes));
-    one_run(barrier_, 1);
+    // All must have all sums before the first goes: who misses a member gives up what it waits for.
+    TROUPE_TRY(wait_for_all(options_, "done"));
     for (const auto& actor : {driver_, reducer_})
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
     remoting_->stop();
@@ -115,6 +121,7 @@ private:
     wire.node = NodeId::random();
     wire.name = fmt::format("rank-{}", options_.rank);
     wire.shared_memory = options_.shared_memory;
+    wire.spin = spin();
     wire.max_queued_bytes = std::size_t{2} << 30;
     TROUPE_ASSIGN(transport_, transport::make_ucx_transport(wire));
     remoting::Options actors;
@@ -151,6 +158,14 @@ private:
     TROUPE_ASSIGN(barrier_, Buffer::allocate(sizeof(float)));
     *reinterpret_cast<float*>(barrier_.data()) = 0;
     return {};
+  }
+
+  /// Who spins on a core that another process needs makes both wait.
+  Duration spin() const {
+    if (options_.spin_us >= 0) return std::chrono::microseconds(options_.spin_us);
+    const bool own_core =
+        static_cast<unsigned>(options_.ranks) <= std::thread::hardware_concurrency();
+    return own_core ? transport::Options{}.spin : Duration::zero();
   }
 
   Buffer one_run(const Buffer& values, int times) {

@@ -15,6 +15,7 @@ struct WorkerOptions {
   std::vector<std::size_t> sizes;
   int samples = 5;
   bool shared_memory = true;
+  int spin_us = -1;  ///< of the transport; if negative its default, none when cores are few
   collective::Tuning tuning;
 };
 

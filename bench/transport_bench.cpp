@@ -223,8 +223,8 @@ double perftest(const std::string& tls, const std::string& test, std::size_t siz
   Child client(words);
   double value = 0;
   for (std::string line = client.line(); !line.empty(); line = client.line()) {
-    if (line[0] < '0' || line[0] > '9') continue;
-    std::size_t at = 0;
+    std::size_t at = line.find_first_not_of(' ');
+    if (at == std::string::npos || line[at] < '0' || line[at] > '9') continue;
     for (int i = 0; i < column && at != std::string::npos; ++i) at = line.find(',', at) + 1;
     value = std::atof(line.c_str() + at);
   }

@@ -1,14 +1,14 @@
 #include "tools/bench_actors.hpp"
 
-#include <caf/event_based_actor.hpp>
-#include <caf/scoped_actor.hpp>
-#include <caf/stateful_actor.hpp>
-
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "runtime/memory/buffer.hpp"
 #include "runtime/remoting/buffer_message.hpp"
@@ -78,8 +78,9 @@ Result<double> measure_round_trip(caf::actor_system& system, const caf::actor& e
   const auto start = Clock::now();
   self->send(actor, caf::ok_atom::value);
   Result<double> result{Code::internal, "no answer"};
-  self->receive([&](std::uint64_t) { result = seconds_since(start) / static_cast<double>(count) * 1e6; },
-                [&](const caf::error& error) { result = remoting::from_caf(error); });
+  self->receive(
+      [&](std::uint64_t) { result = seconds_since(start) / static_cast<double>(count) * 1e6; },
+      [&](const caf::error& error) { result = remoting::from_caf(error); });
   return result;
 }
 
@@ -114,7 +115,8 @@ Result<double> measure_bandwidth(caf::actor_system& system, const caf::actor& ec
     self->request(echo_actor, kTimeout, buffer)
         .receive(
             [&](std::uint64_t size) {
-              if (size != bytes) status = Error{Code::internal, "a buffer arrived with another size"};
+              if (size != bytes)
+                status = Error{Code::internal, "a buffer arrived with another size"};
             },
             [&](const caf::error& error) { status = remoting::from_caf(error); });
     TROUPE_TRY(status);

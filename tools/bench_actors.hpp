@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cstddef>
+
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
-
-#include <cstddef>
 
 #include "runtime/base/status.hpp"
 

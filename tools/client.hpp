@@ -1,9 +1,9 @@
 #pragma once
 
+#include <memory>
+
 #include <caf/actor.hpp>
 #include <caf/scoped_actor.hpp>
-
-#include <memory>
 
 #include "actors/job/job_service.hpp"
 #include "runtime/cluster/runtime.hpp"

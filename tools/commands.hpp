@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "runtime/cluster/runtime.hpp"
 #include "tools/signals.hpp"
@@ -21,7 +21,7 @@ struct NodeOptions {
   std::string name;
   std::string listen = "127.0.0.1:0";
   std::string head;
-  std::string token;   ///< --token-file, or TROUPE_TOKEN in the environment
+  std::string token;  ///< --token-file, or TROUPE_TOKEN in the environment
   std::string token_file;
   std::uint32_t slots = 1;
   bool no_shared_memory = false;

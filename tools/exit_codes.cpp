@@ -11,13 +11,17 @@ int exit_code(const Error& error) {
     case Code::already_exists:
     case Code::corrupt_data:
     case Code::shape_mismatch:
-    case Code::address_in_use: return kBadInput;
+    case Code::address_in_use:
+      return kBadInput;
     case Code::unavailable:
     case Code::deadline_exceeded:
     case Code::permission_denied:
-    case Code::version_mismatch: return kUnavailable;
-    case Code::cancelled: return kInterrupted;
-    default: return kFailed;
+    case Code::version_mismatch:
+      return kUnavailable;
+    case Code::cancelled:
+      return kInterrupted;
+    default:
+      return kFailed;
   }
 }
 

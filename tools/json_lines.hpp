@@ -12,7 +12,7 @@ namespace troupe::tool {
 ///
 /// Threads: the observer's; one call at a time.
 class JsonLines final : public train::JobObserver {
- public:
+public:
   JsonLines(std::FILE* out, const Clock& clock)
       : out_(out), clock_(clock), started_at_(clock.now()) {}
 
@@ -23,7 +23,7 @@ class JsonLines final : public train::JobObserver {
   void on_notice(const train::Notice& notice) override;
   void on_ended(const train::JobEnded& ended) override;
 
- private:
+private:
   double seconds() const;
 
   std::FILE* out_;

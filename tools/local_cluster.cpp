@@ -1,14 +1,14 @@
 #include "tools/local_cluster.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstring>
-#include <thread>
 
 namespace troupe::tool {
 namespace {
@@ -34,7 +34,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 /// Spawn attributes: a process group of its own (Ctrl-C reaches only this process, which then
 /// drains the nodes), no blocked signals, no descriptors above 2.
 class Spawner {
- public:
+public:
   Spawner() {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
@@ -46,8 +46,8 @@ class Spawner {
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &usual);
     posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                               POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~Spawner() {
     posix_spawn_file_actions_destroy(&actions_);
@@ -66,7 +66,7 @@ class Spawner {
     return pid;
   }
 
- private:
+private:
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
 };

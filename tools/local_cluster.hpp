@@ -1,12 +1,12 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "runtime/base/status.hpp"
 #include "runtime/transport/transport.hpp"
@@ -18,12 +18,12 @@ namespace troupe::tool {
 /// Ownership: the destructor ends what still runs (SIGTERM, then SIGKILL after two seconds).
 /// Threads:   one.
 class LocalCluster {
- public:
+public:
   struct Options {
     transport::Address head;
-    std::string token;       ///< passed by the environment, never on the command line
+    std::string token;  ///< passed by the environment, never on the command line
     std::size_t nodes = 2;
-    std::uint32_t slots = 1; ///< of each node
+    std::uint32_t slots = 1;  ///< of each node
     bool shared_memory = true;
   };
 
@@ -45,7 +45,7 @@ class LocalCluster {
 
   const std::vector<pid_t>& processes() const { return pids_; }
 
- private:
+private:
   std::vector<pid_t> pids_;
 };
 

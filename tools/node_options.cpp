@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <fstream>
+
+#include <fmt/format.h>
 
 #include "actors/job/register.hpp"
 #include "tools/bench_actors.hpp"
@@ -38,7 +38,8 @@ void NodeOptions::add_common(CLI::App& app) {
   app.add_option("--token-file", token_file,
                  "file whose first line is the cluster's token (default: $TROUPE_TOKEN)");
   app.add_flag("--no-shared-memory", no_shared_memory, "talk TCP to nodes of the same host too");
-  app.add_option("--heartbeat-limit", heartbeat_limit, "seconds of silence that make a node suspect")
+  app.add_option("--heartbeat-limit", heartbeat_limit,
+                 "seconds of silence that make a node suspect")
       ->capture_default_str()
       ->check(CLI::Range(0.2, 600.0));
 }
@@ -55,11 +56,11 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   options.shared_memory = !no_shared_memory;
   options.heartbeat_limit =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(heartbeat_limit));
-  options.configure = [context = std::make_shared<train::NodeContext>()](
-                          caf::actor_system_config& config) {
-    train::register_actors(config, context);
-    register_bench_actors(config);
-  };
+  options.configure =
+      [context = std::make_shared<train::NodeContext>()](caf::actor_system_config& config) {
+        train::register_actors(config, context);
+        register_bench_actors(config);
+      };
   return options;
 }
 

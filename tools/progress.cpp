@@ -1,8 +1,8 @@
 #include "tools/progress.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace troupe::tool {
 namespace {
@@ -10,7 +10,9 @@ namespace {
 constexpr int kBarWidth = 24;
 constexpr Duration kRedraw = std::chrono::milliseconds(80);
 
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 }  // namespace
 
@@ -43,9 +45,10 @@ double Progress::images_per_second(std::uint64_t steps_done) const {
 void Progress::on_started(const train::JobStarted& started) {
   job_ = started;
   started_at_ = drawn_at_ = clock_.now();
-  line(fmt::format("job '{}': {} ranks on {} node{}, {} parameters, {} epochs of {} steps, batch {}",
-                   job_.name, job_.ranks, job_.nodes, job_.nodes == 1 ? "" : "s", job_.parameters,
-                   job_.epochs, job_.steps_per_epoch, job_.global_batch));
+  line(
+      fmt::format("job '{}': {} ranks on {} node{}, {} parameters, {} epochs of {} steps, batch {}",
+                  job_.name, job_.ranks, job_.nodes, job_.nodes == 1 ? "" : "s", job_.parameters,
+                  job_.epochs, job_.steps_per_epoch, job_.global_batch));
   if (job_.first_step > 0) line(fmt::format("resumed after step {}", job_.first_step));
 }
 
@@ -86,7 +89,9 @@ void Progress::on_checkpoint(const train::CheckpointWritten& checkpoint) {
     line(fmt::format("checkpoint after step {}: {}", checkpoint.step, checkpoint.path));
 }
 
-void Progress::on_notice(const train::Notice& notice) { line(notice.text); }
+void Progress::on_notice(const train::Notice& notice) {
+  line(notice.text);
+}
 
 void Progress::on_ended(const train::JobEnded& ended) {
   finished_ = ended.code == static_cast<std::uint16_t>(Code::ok);

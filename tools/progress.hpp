@@ -12,11 +12,11 @@ namespace troupe::tool {
 ///
 /// Threads: the observer's; one call at a time.
 class Progress final : public train::JobObserver {
- public:
+public:
   struct Options {
     std::FILE* out = stdout;
-    bool terminal = false;             ///< redraw one line
-    std::uint64_t log_every = 50;      ///< steps between plain lines
+    bool terminal = false;         ///< redraw one line
+    std::uint64_t log_every = 50;  ///< steps between plain lines
   };
 
   Progress(Options options, const Clock& clock) : options_(options), clock_(clock) {}
@@ -31,7 +31,7 @@ class Progress final : public train::JobObserver {
   /// True once on_ended said that the job finished.
   bool finished() const { return finished_; }
 
- private:
+private:
   /// Prints a line of its own, above the bar if there is one.
   void line(const std::string& text);
   void draw(const std::string& text);

@@ -1,10 +1,10 @@
 #include "tools/signals.hpp"
 
+#include <cstdlib>
+
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include <cstdlib>
 
 #include "tools/exit_codes.hpp"
 

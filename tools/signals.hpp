@@ -14,7 +14,7 @@ namespace troupe::tool {
 /// second ends it at once.
 /// Threads: one instance, owned by main().
 class Signals {
- public:
+public:
   Signals();
   ~Signals();
   Signals(const Signals&) = delete;
@@ -23,7 +23,7 @@ class Signals {
   /// Call once.
   void on_signal(std::function<void(int signal)> callback);
 
- private:
+private:
   void wait();
 
   Mutex mutex_;

@@ -1,17 +1,16 @@
 #include "actors/job/job_actor.hpp"
 
-#include <caf/event_based_actor.hpp>
-#include <caf/stateful_actor.hpp>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+#include <fmt/format.h>
+
 #include "actors/train/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
-
 
 namespace troupe::train {
 namespace {
@@ -35,12 +34,12 @@ struct State {
   JobActorSetup setup;
   Phase phase = Phase::preparing;
   std::vector<caf::actor> reducers;
-  std::vector<bool> lost;                 // by index of setup.nodes
+  std::vector<bool> lost;  // by index of setup.nodes
   std::size_t actors = 0;
   std::size_t ready = 0;
-  std::string state_hash, data_hash;      // of the first that said one
-  std::string state_actor, data_actor;    // who that was
-  std::optional<Error> failure;           // why it is halting
+  std::string state_hash, data_hash;    // of the first that said one
+  std::string state_actor, data_actor;  // who that was
+  std::optional<Error> failure;         // why it is halting
   std::uint64_t steps_done = 0;
   std::size_t halts_open = 0;
   std::optional<std::size_t> most_advanced;
@@ -106,7 +105,7 @@ struct State {
   }
 
   void on_evaluated(const Evaluated& x) {
-    if (phase != Phase::running) return;
+    if (phase != Phase::running && phase != Phase::saving) return;
     auto& epoch = parts[x.epoch];
     epoch[x.rank] = x;
     if (epoch.size() < setup.started.ranks) return;
@@ -124,6 +123,8 @@ struct State {
     }
     parts.erase(x.epoch);
     setup.observer->on_epoch(finished);
+    if (x.epoch + 1 == setup.started.epochs) evaluated_last = true;
+    end_if_complete();
   }
 
   void on_last_step(const LastStepDone& x) {
@@ -142,8 +143,10 @@ struct State {
               [this, index, final_weights, tries](caf::error& reason) {
                 lost[index] = lost[index] || reason == caf::exit_reason::remote_link_unreachable;
                 save_error = remoting::from_caf(reason);
-                if (tries < reducers.size()) save_at((index + 1) % reducers.size(), final_weights, tries + 1);
-                else end_without_checkpoint();
+                if (tries < reducers.size())
+                  save_at((index + 1) % reducers.size(), final_weights, tries + 1);
+                else
+                  end_without_checkpoint();
               });
   }
 
@@ -151,20 +154,35 @@ struct State {
 
   void end_without_checkpoint() {
     std::string text = failure ? failure->message : "the job could not write its result";
-    if (save_error) text += fmt::format("; no checkpoint was written: {}", save_error->message);
-    else text += "; no node is left to write a checkpoint";
+    if (save_error)
+      text += fmt::format("; no checkpoint was written: {}", save_error->message);
+    else
+      text += "; no node is left to write a checkpoint";
     end(failure ? failure->code : Code::io_error, std::move(text));
   }
 
   void on_saved(bool final_weights, const Saved& saved) {
     steps_done = saved.steps_done;
-    if (final_weights) return end(Code::ok, {}, saved.path, saved.sha256);
+    if (final_weights) {
+      result = saved;
+      return end_if_complete();
+    }
     setup.observer->on_checkpoint({saved.steps_done, saved.path});
     end(failure->code,
         fmt::format("{}; the job stopped after step {} and goes on with --resume from {}",
                     failure->message, saved.steps_done, saved.path),
         saved.path);
   }
+
+  /// The result may be on disk before the last ranks have said how the last epoch's test went.
+  void end_if_complete() {
+    const bool evaluates =
+        setup.started.first_step < setup.started.epochs * setup.started.steps_per_epoch;
+    if (result && (evaluated_last || !evaluates)) end(Code::ok, {}, result->path, result->sha256);
+  }
+
+  std::optional<Saved> result;  // the final weights
+  bool evaluated_last = false;
 
   /// The survivors stop; the one that got farthest writes a checkpoint.
   void fail(Error reason) {
@@ -225,7 +243,9 @@ caf::behavior job(Self* self, JobActorSetup setup) {
         state->fail(Error{static_cast<Code>(x.code), fmt::format("{}: {}", x.actor, x.message)});
       },
       [=](const NodeDeparted& x) { state->on_departed(x); },
-      [=](CancelRequested) { state->fail(Error{Code::cancelled, "interrupted"}); },
+      [=](CancelRequested) {
+        state->fail(Error{Code::cancelled, "interrupted"});
+      },
   };
 }
 

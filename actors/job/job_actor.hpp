@@ -1,13 +1,13 @@
 #pragma once
 
-#include <caf/actor.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
 
 #include "actors/train/events.hpp"
 #include "runtime/base/node_id.hpp"
@@ -41,7 +41,8 @@ struct CancelRequested {};
 
 struct JobActorSetup {
   std::uint64_t generation = 1;
-  JobStarted started;        ///< told to the observer when all are ready, with what they say of data and model
+  JobStarted
+      started;  ///< told to the observer when all are ready, with what they say of data and model
   std::vector<JobNode> nodes;
   JobObserver* observer = nullptr;
   /// Called once, at the end, on the actor's thread.

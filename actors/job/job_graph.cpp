@@ -32,8 +32,9 @@ std::unique_ptr<graph::Graph> job_graph(const JobConfig& config, const Setup& se
   const auto trainer = add("trainer", kTrainerType, graph::per_rank(), 1);
   const auto reducer = add("reducer", kReducerType, graph::per_node(), 0);
 
-  g.connect(loader.output<Batch>(kBatches), trainer.input<Batch>(kBatches),
-            {.pattern = graph::Pattern::one_to_one, .capacity = std::max(1u, config.operation.prefetch)});
+  g.connect(
+      loader.output<Batch>(kBatches), trainer.input<Batch>(kBatches),
+      {.pattern = graph::Pattern::one_to_one, .capacity = std::max(1u, config.operation.prefetch)});
   g.connect(trainer.output<collective::GradientReady>(kGradients),
             reducer.input<collective::GradientReady>(kGradients),
             {.pattern = graph::Pattern::local});

@@ -1,11 +1,11 @@
 #include "actors/job/job_runner.hpp"
 
-#include <caf/send.hpp>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <future>
 #include <optional>
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/job/job_actor.hpp"
@@ -24,17 +24,20 @@ constexpr auto kActorTimeout = std::chrono::seconds(60);
 
 /// The nodes that a job runs on: the first `wanted` (0: all) with slots, in the order of joining,
 /// and no more than there are ranks.
-Result<std::vector<Member>> choose_nodes(const View& view, std::size_t wanted, std::uint32_t ranks) {
+Result<std::vector<Member>> choose_nodes(const View& view, std::size_t wanted,
+                                         std::uint32_t ranks) {
   std::vector<Member> nodes;
   for (const auto& member : view.members)
     if (member.slots > 0) nodes.push_back(member);
   if (nodes.empty())
-    return Error{Code::unavailable,
-                 "no node of the cluster offers slots; start one with `troupe node --head HOST:PORT`"};
+    return Error{
+        Code::unavailable,
+        "no node of the cluster offers slots; start one with `troupe node --head HOST:PORT`"};
   if (wanted > nodes.size())
-    return Error{Code::unavailable, fmt::format("the job wants {} nodes and {} are there; start more "
-                                                "or ask for fewer",
-                                                wanted, nodes.size())};
+    return Error{Code::unavailable,
+                 fmt::format("the job wants {} nodes and {} are there; start more "
+                             "or ask for fewer",
+                             wanted, nodes.size())};
   if (wanted > 0) nodes.resize(wanted);
   if (nodes.size() > ranks) nodes.resize(ranks);
   return nodes;
@@ -53,10 +56,10 @@ Status clear_checkpoints(const JobConfig& config, JobObserver& observer) {
   CheckpointStore store(config.checkpoint.directory, config.checkpoint.keep);
   TROUPE_ASSIGN(auto entries, store.list());
   if (!entries.empty())
-    observer.on_notice({fmt::format("starting afresh: {} checkpoint{} of an earlier run in {} {} removed",
-                                    entries.size(), entries.size() == 1 ? "" : "s",
-                                    config.checkpoint.directory.string(),
-                                    entries.size() == 1 ? "is" : "are")});
+    observer.on_notice(
+        {fmt::format("starting afresh: {} checkpoint{} of an earlier run in {} {} removed",
+                     entries.size(), entries.size() == 1 ? "" : "s",
+                     config.checkpoint.directory.string(), entries.size() == 1 ? "is" : "are")});
   return store.clear();
 }
 
@@ -110,7 +113,8 @@ Result<graph::Deployment> JobRunner::State::deploy(const std::vector<Member>& no
   setup.config = config.to_toml();
   setup.resume_from = resume_from;
   setup.job_actor = actor;
-  TROUPE_ASSIGN(auto placement, graph::place(*job_graph(config), offers, config.ranks, kGeneration));
+  TROUPE_ASSIGN(auto placement,
+                graph::place(*job_graph(config), offers, config.ranks, kGeneration));
   setup.node_of_rank = placement.rank_nodes;
   graph::FunctionSpawner spawner(
       [this](NodeId node, const std::string& type, caf::message arguments) {

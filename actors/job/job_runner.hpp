@@ -20,11 +20,11 @@ namespace troupe::train {
 ///            and run() returns `unavailable` with a sentence that names the node and the
 ///            checkpoint. Nothing of the job is left running, whatever run() returns.
 class JobRunner {
- public:
+public:
   struct Options {
-    std::uint64_t job = 1;    ///< number of the job, unique in the cluster
-    bool resume = false;      ///< go on from the newest valid checkpoint; error if there is none
-    std::size_t nodes = 0;    ///< use so many of the cluster's nodes; 0: all that have slots
+    std::uint64_t job = 1;  ///< number of the job, unique in the cluster
+    bool resume = false;    ///< go on from the newest valid checkpoint; error if there is none
+    std::size_t nodes = 0;  ///< use so many of the cluster's nodes; 0: all that have slots
   };
 
   JobRunner(Runtime& runtime, JobConfig config, Options options, JobObserver& observer);
@@ -38,7 +38,7 @@ class JobRunner {
   /// Stops at the next step boundary with a checkpoint; run() then returns `cancelled`.
   void cancel();
 
- private:
+private:
   struct State;
   std::unique_ptr<State> state_;
 };

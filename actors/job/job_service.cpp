@@ -1,15 +1,15 @@
 #include "actors/job/job_service.hpp"
 
+#include <deque>
+#include <map>
+#include <optional>
+#include <thread>
+
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <fmt/format.h>
-
-#include <deque>
-#include <map>
-#include <optional>
-#include <thread>
 
 #include "actors/config/job_config.hpp"
 #include "actors/job/job_runner.hpp"
@@ -35,7 +35,7 @@ struct Said {
 
 /// Passes what a job says to the service actor.
 class Forward final : public JobObserver {
- public:
+public:
   Forward(caf::actor service, std::uint64_t job) : service_(std::move(service)), job_(job) {}
   void on_started(const JobStarted& x) override { say(x); }
   void on_step(const StepFinished& x) override { say(x); }
@@ -44,7 +44,7 @@ class Forward final : public JobObserver {
   void on_notice(const Notice& x) override { say(x); }
   void on_ended(const JobEnded& x) override { say(x); }
 
- private:
+private:
   template <class Event>
   void say(const Event& event) {
     caf::anon_send(service_, Said<Event>{job_, event});
@@ -57,7 +57,7 @@ class Forward final : public JobObserver {
 ///
 /// Threads: any; the destructor waits for the running job, which it cancels.
 class JobQueue {
- public:
+public:
   explicit JobQueue(Runtime& runtime) : runtime_(runtime) {}
   ~JobQueue() { stop(); }
 
@@ -74,7 +74,8 @@ class JobQueue {
   /// Takes a waiting job out, or cancels the running one. False if there is no such job.
   bool cancel(std::uint64_t job) {
     MutexLock lock(mutex_);
-    if (std::erase_if(waiting_, [job](const QueuedJob& x) { return x.job == job; }) > 0) return true;
+    if (std::erase_if(waiting_, [job](const QueuedJob& x) { return x.job == job; }) > 0)
+      return true;
     if (running_ == nullptr || running_job_ != job) return false;
     running_->cancel();
     return true;
@@ -91,7 +92,7 @@ class JobQueue {
     if (thread_.joinable()) thread_.join();
   }
 
- private:
+private:
   std::optional<QueuedJob> next() {
     MutexLock lock(mutex_);
     while (!stopping_ && waiting_.empty()) changed_.wait(mutex_);
@@ -104,9 +105,8 @@ class JobQueue {
   void work(const caf::actor& service) {
     while (auto job = next()) {
       Forward forward(service, job->job);
-      JobRunner runner(
-          runtime_, std::move(job->config),
-          {.job = job->job, .resume = job->resume, .nodes = job->nodes}, forward);
+      JobRunner runner(runtime_, std::move(job->config),
+                       {.job = job->job, .resume = job->resume, .nodes = job->nodes}, forward);
       {
         MutexLock lock(mutex_);
         running_ = &runner;
@@ -196,8 +196,10 @@ caf::result<JobRecord> watch(ServiceActor* self, std::uint64_t job) {
     const Code code = record.state == "done"        ? Code::ok
                       : record.state == "cancelled" ? Code::cancelled
                                                     : Code::internal;
-    self->send(watcher, JobEnded{static_cast<std::uint16_t>(code), record.message, record.step,
-                                 record.message, {}});
+    self->send(
+        watcher,
+        JobEnded{
+            static_cast<std::uint16_t>(code), record.message, record.step, record.message, {}});
   }
   return record;
 }
@@ -207,7 +209,10 @@ caf::result<JobRecord> cancel(ServiceActor* self, JobQueue& queue, std::uint64_t
   if (found == self->state.jobs.end()) return remoting::to_caf(no_such_job(job));
   if (found->second.state == "waiting" && queue.cancel(job))
     self->send(self, Said<JobEnded>{job, JobEnded{static_cast<std::uint16_t>(Code::cancelled),
-                                                  "cancelled before it started", 0, {}, {}}});
+                                                  "cancelled before it started",
+                                                  0,
+                                                  {},
+                                                  {}}});
   else
     queue.cancel(job);
   return found->second;
@@ -292,6 +297,8 @@ JobService::~JobService() {
   self->wait_for(state_->actor);
 }
 
-const caf::actor& JobService::actor() const { return state_->actor; }
+const caf::actor& JobService::actor() const {
+  return state_->actor;
+}
 
 }  // namespace troupe::train

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <caf/actor.hpp>
-#include <caf/actor_system_config.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_system_config.hpp>
 
 #include "actors/train/events.hpp"
 #include "runtime/cluster/runtime.hpp"
@@ -20,8 +20,8 @@ inline constexpr const char* kJobServiceName = "troupe.jobs";
 
 /// Answered with the job's number (std::uint64_t).
 struct SubmitJob {
-  std::string config;          ///< the job as TOML, paths absolute
-  std::uint32_t nodes = 0;     ///< how many nodes to use; 0: all
+  std::string config;       ///< the job as TOML, paths absolute
+  std::uint32_t nodes = 0;  ///< how many nodes to use; 0: all
   bool resume = false;
 };
 /// Answered with a JobRecord; from then on the sender gets the job's events, JobEnded last.
@@ -82,7 +82,7 @@ void add_job_message_types(caf::actor_system_config& config);
 /// Ownership: borrows the runtime, which outlives it. The destructor cancels what runs and waits.
 /// Threads:   any.
 class JobService {
- public:
+public:
   /// Errors: those of Runtime::register_name.
   static Result<std::unique_ptr<JobService>> start(Runtime& runtime);
   ~JobService();
@@ -92,7 +92,7 @@ class JobService {
   /// The actor that answers the messages above.
   const caf::actor& actor() const;
 
- private:
+private:
   struct State;
   explicit JobService(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <caf/actor_system_config.hpp>
-
 #include <memory>
+
+#include <caf/actor_system_config.hpp>
 
 #include "actors/train/node_context.hpp"
 

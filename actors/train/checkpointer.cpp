@@ -8,14 +8,17 @@ namespace {
 
 Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write& x) {
   // Nothing in the result's bytes may depend on when or where it was made.
-  const Metadata metadata{{"troupe.job", config.name}, {std::string(kResultsHashKey), config.results_hash()}};
+  const Metadata metadata{{"troupe.job", config.name},
+                          {std::string(kResultsHashKey), config.results_hash()}};
   const auto& tensors = x.snapshot.tensors;
   Saved saved;
   saved.steps_done = x.snapshot.steps_done;
   if (x.final_weights) {
-    TROUPE_ASSIGN(auto file, store.save_final({tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(
-                                                                    x.snapshot.weights)},
-                                              metadata));
+    TROUPE_ASSIGN(
+        auto file,
+        store.save_final(
+            {tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(x.snapshot.weights)},
+            metadata));
     saved.path = file.path.string();
     saved.sha256 = file.sha256;
   }
@@ -27,7 +30,8 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
 }  // namespace
 
 caf::behavior checkpointer(caf::event_based_actor*, JobConfig config) {
-  auto store = std::make_shared<CheckpointStore>(config.checkpoint.directory, config.checkpoint.keep);
+  auto store =
+      std::make_shared<CheckpointStore>(config.checkpoint.directory, config.checkpoint.keep);
   return {
       [store, config = std::move(config)](const Write& x) -> caf::result<Saved> {
         auto saved = write(*store, config, x);

@@ -17,8 +17,8 @@ struct JobStarted {
   std::uint32_t nodes = 0;
   std::uint64_t epochs = 0;
   std::uint64_t steps_per_epoch = 0;
-  std::uint64_t first_step = 0;   ///< steps already done, by the checkpoint that was resumed from
-  std::uint64_t global_batch = 0; ///< samples of one step, over all ranks
+  std::uint64_t first_step = 0;    ///< steps already done, by the checkpoint that was resumed from
+  std::uint64_t global_batch = 0;  ///< samples of one step, over all ranks
   std::uint64_t parameters = 0;
 };
 
@@ -30,9 +30,9 @@ struct StepFinished {
 };
 
 struct EpochFinished {
-  std::uint64_t epoch = 0;  ///< from 0
-  double test_loss = 0;     ///< mean over the test set
-  double test_accuracy = 0; ///< 0..1
+  std::uint64_t epoch = 0;   ///< from 0
+  double test_loss = 0;      ///< mean over the test set
+  double test_accuracy = 0;  ///< 0..1
   std::uint64_t test_samples = 0;
 };
 
@@ -47,11 +47,11 @@ struct Notice {
 };
 
 struct JobEnded {
-  std::uint16_t code = 0;  ///< Code; ok when it finished
-  std::string message;     ///< the error's sentence
-  std::uint64_t steps = 0; ///< steps done
-  std::string path;        ///< final weights, or the checkpoint to resume from
-  std::string sha256;      ///< of the final weights' file
+  std::uint16_t code = 0;   ///< Code; ok when it finished
+  std::string message;      ///< the error's sentence
+  std::uint64_t steps = 0;  ///< steps done
+  std::string path;         ///< final weights, or the checkpoint to resume from
+  std::string sha256;       ///< of the final weights' file
 };
 
 template <class Inspector>
@@ -80,9 +80,10 @@ auto inspect(Inspector& f, JobEnded& x) {
   return f(x.code, x.message, x.steps, x.path, x.sha256);
 }
 
-/// Hears what a job says. Calls come one at a time, from a thread of the job; they must return soon.
+/// Hears what a job says. Calls come one at a time, from a thread of the job; they must return
+/// soon.
 class JobObserver {
- public:
+public:
   virtual ~JobObserver() = default;
   virtual void on_started(const JobStarted&) {}
   virtual void on_step(const StepFinished&) {}

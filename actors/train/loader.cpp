@@ -1,12 +1,12 @@
 #include "actors/train/loader.hpp"
 
-#include <fmt/format.h>
-
 #include <map>
 
+#include <fmt/format.h>
+
 #include "actors/data/sampler.hpp"
-#include "actors/train/messages.hpp"
 #include "actors/train/lifetime.hpp"
+#include "actors/train/messages.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -18,7 +18,7 @@ struct Prefetch {
 };
 
 class Loader {
- public:
+public:
   Loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
       : self_(self), context_(std::move(context)), setup_(std::move(setup)) {}
 
@@ -53,7 +53,7 @@ class Loader {
     if (ahead_.size() < job_->config().operation.prefetch) self_->send(self_, Prefetch{step + 1});
   }
 
- private:
+private:
   Result<Batch> take(std::uint64_t step) {
     ahead_.erase(ahead_.begin(), ahead_.lower_bound(step));
     if (auto found = ahead_.extract(step)) return std::move(found.mapped());

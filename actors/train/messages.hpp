@@ -1,11 +1,11 @@
 #pragma once
 
-#include <caf/actor.hpp>
-#include <caf/actor_system_config.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_system_config.hpp>
 
 #include "runtime/memory/buffer.hpp"
 #include "runtime/remoting/buffer_message.hpp"
@@ -20,8 +20,8 @@ enum Extra : std::size_t { kLossSum, kCorrect, kExtras };
 
 /// Any actor -> job: it is set up and waits; or it cannot work (code and sentence).
 struct Ready {
-  std::string actor;             ///< "trainer 3", "reducer 1": for errors
-  std::uint16_t code = 0;        ///< Code
+  std::string actor;       ///< "trainer 3", "reducer 1": for errors
+  std::uint16_t code = 0;  ///< Code
   std::string message;
   std::uint64_t steps_done = 0;  ///< reducers: in the state they start from
   std::string state_hash;        ///< reducers: of weights and optimizer state; equal on all nodes
@@ -99,8 +99,8 @@ struct LastStepDone {
 
 template <class Inspector>
 auto inspect(Inspector& f, Ready& x) {
-  return f(x.actor, x.code, x.message, x.steps_done, x.state_hash, x.data_hash,
-           x.steps_per_epoch, x.parameters);
+  return f(x.actor, x.code, x.message, x.steps_done, x.state_hash, x.data_hash, x.steps_per_epoch,
+           x.parameters);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Begin& x) {

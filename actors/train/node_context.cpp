@@ -15,10 +15,11 @@ Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
   TROUPE_ASSIGN(auto test, ImageDataset::load(data.directory / data.test_images,
                                               data.directory / data.test_labels, classes));
   if (train.height() != test.height() || train.width() != test.width())
-    return Error{Code::corrupt_data,
-                 fmt::format("training images are {}x{} and test images {}x{}; both sets must be of "
-                             "one size",
-                             train.height(), train.width(), test.height(), test.width())};
+    return Error{
+        Code::corrupt_data,
+        fmt::format("training images are {}x{} and test images {}x{}; both sets must be of "
+                    "one size",
+                    train.height(), train.width(), test.height(), test.width())};
 
   std::shared_ptr<JobOnNode> job(
       new JobOnNode(std::move(config), std::move(train), std::move(test)));
@@ -28,8 +29,8 @@ Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
                                               .seed = job->config_.seed}));
   job->length_ = {job->sampler_->steps_per_epoch(), job->config_.epochs};
   TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_));
-  TROUPE_ASSIGN(job->replica_, Replica::make(job->config_, std::move(model), setup.resume_from,
-                                             job->length_));
+  TROUPE_ASSIGN(job->replica_,
+                Replica::make(job->config_, std::move(model), setup.resume_from, job->length_));
   return job;
 }
 

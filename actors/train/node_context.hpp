@@ -22,7 +22,7 @@ namespace troupe::train {
 /// Ownership: shared by those actors; gone with the last of them.
 /// Threads:   any for what is const; replica() as Replica says.
 class JobOnNode {
- public:
+public:
   static Result<std::shared_ptr<JobOnNode>> make(const Setup& setup);
 
   const JobConfig& config() const { return config_; }
@@ -35,7 +35,7 @@ class JobOnNode {
   const Replica& replica() const { return *replica_; }
   BufferPool& pool() { return pool_; }
 
- private:
+private:
   JobOnNode(JobConfig config, ImageDataset train, ImageDataset test)
       : config_(std::move(config)), train_(std::move(train)), test_(std::move(test)) {}
 
@@ -51,12 +51,12 @@ class JobOnNode {
 ///
 /// Threads: any.
 class NodeContext {
- public:
+public:
   /// The job of `setup`, made by the first actor that asks. Errors: those of its configuration,
   /// data and checkpoint.
   Result<std::shared_ptr<JobOnNode>> job(const Setup& setup);
 
- private:
+private:
   Mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<JobOnNode>> jobs_ TROUPE_GUARDED_BY(mutex_);
 };

@@ -1,17 +1,17 @@
 #include "actors/train/reducer.hpp"
 
-#include <caf/exit_reason.hpp>
-#include <fmt/format.h>
-
 #include <cmath>
 #include <optional>
 
+#include <caf/exit_reason.hpp>
+#include <fmt/format.h>
+
 #include "actors/collective/reduce_machine.hpp"
 #include "actors/collective/reducer.hpp"
-#include "actors/train/events.hpp"
 #include "actors/train/checkpointer.hpp"
-#include "actors/train/messages.hpp"
+#include "actors/train/events.hpp"
 #include "actors/train/lifetime.hpp"
+#include "actors/train/messages.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -21,9 +21,12 @@ namespace {
 /// The reducer's state and protocol; lives as long as the actor.
 class Reducer final : public collective::ActorEffects,
                       public std::enable_shared_from_this<Reducer> {
- public:
+public:
   Reducer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
-      : ActorEffects(self), self_(self), context_(std::move(context)), setup_(std::move(setup)),
+      : ActorEffects(self),
+        self_(self),
+        context_(std::move(context)),
+        setup_(std::move(setup)),
         machine_(machine_options(), *this) {}
 
   /// Errors are told to the job.
@@ -45,7 +48,7 @@ class Reducer final : public collective::ActorEffects,
 
   caf::behavior behavior();
 
- private:
+private:
   static collective::ReduceMachine::Options machine_options() {
     collective::ReduceMachine::Options options;
     options.delivery = collective::ReduceMachine::Delivery::slices;
@@ -81,7 +84,9 @@ class Reducer final : public collective::ActorEffects,
     sums_.emplace_back(slice, std::move(sum));
   }
   void bucket_done(std::uint64_t, std::uint32_t, Buffer) override {}
-  void step_done(std::uint64_t, std::vector<double> extras) override { step_extras_ = std::move(extras); }
+  void step_done(std::uint64_t, std::vector<double> extras) override {
+    step_extras_ = std::move(extras);
+  }
 
   void begin(const Begin& x) {
     if (auto status = machine_.start(plan_, setup_.index, x.generation, x.step); !status.ok())
@@ -112,10 +117,11 @@ class Reducer final : public collective::ActorEffects,
     const auto extras = std::move(*step_extras_);
     step_extras_.reset();
     if (!std::isfinite(extras[kLossSum]))
-      return fail(Error{Code::failed_precondition,
-                        fmt::format("the loss of step {} is not a finite number; lower optimizer.lr "
-                                    "or add warm-up steps",
-                                    job_->replica().steps_done())});
+      return fail(
+          Error{Code::failed_precondition,
+                fmt::format("the loss of step {} is not a finite number; lower optimizer.lr "
+                            "or add warm-up steps",
+                            job_->replica().steps_done())});
     auto& replica = job_->replica();
     for (const auto& [slice, sum] : sums_) {
       const auto& run = plan_->slices()[slice];
@@ -131,9 +137,9 @@ class Reducer final : public collective::ActorEffects,
   void report(const std::vector<double>& extras) {
     if (setup_.index != 0) return;
     const auto samples = static_cast<double>(job_->config().data.batch);
-    self_->send(setup_.job_actor, StepFinished{job_->replica().steps_done() - 1,
-                                               extras[kLossSum] / samples,
-                                               extras[kCorrect] / samples});
+    self_->send(setup_.job_actor,
+                StepFinished{job_->replica().steps_done() - 1, extras[kLossSum] / samples,
+                             extras[kCorrect] / samples});
   }
 
   /// Checkpoints and evaluations stand between two steps.
@@ -168,7 +174,8 @@ class Reducer final : public collective::ActorEffects,
   }
 
   void notice(const Error& error) {
-    self_->send(setup_.job_actor, Notice{fmt::format("no checkpoint was written: {}", error.message)});
+    self_->send(setup_.job_actor,
+                Notice{fmt::format("no checkpoint was written: {}", error.message)});
   }
 
   caf::result<Saved> save(const Save& x) {

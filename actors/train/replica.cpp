@@ -1,12 +1,12 @@
 #include "actors/train/replica.hpp"
 
 #define XXH_INLINE_ALL
-#include <fmt/format.h>
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+
+#include <fmt/format.h>
+#include <xxhash.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
 
@@ -26,13 +26,15 @@ void add_views(const kernels::Model& model, std::string_view prefix, const Buffe
     TensorView view;
     view.name = checkpoint_name(prefix, info);
     for (auto size : info.shape.dims()) view.shape.push_back(static_cast<std::uint64_t>(size));
-    view.bytes = storage.bytes().subspan(info.offset * sizeof(float), info.elements * sizeof(float));
+    view.bytes =
+        storage.bytes().subspan(info.offset * sizeof(float), info.elements * sizeof(float));
     tensors.push_back(std::move(view));
   }
 }
 
-Status read_into(const TensorFile& file, const std::string& name, const kernels::ParameterInfo& info,
-                 std::span<float> values, const std::string& path) {
+Status read_into(const TensorFile& file, const std::string& name,
+                 const kernels::ParameterInfo& info, std::span<float> values,
+                 const std::string& path) {
   const auto* tensor = file.find(name);
   if (tensor == nullptr || tensor->dtype != "F32" || tensor->bytes.size() != values.size_bytes())
     return Error{Code::invalid_argument,
@@ -85,10 +87,11 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
   const auto& metadata = found.content.metadata;
   const auto hash = metadata.find(std::string(kResultsHashKey));
   if (hash == metadata.end() || hash->second != config.results_hash())
-    return Error{Code::invalid_argument,
-                 fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
-                             "number of ranks; resume with the job file it was made by",
-                             path)};
+    return Error{
+        Code::invalid_argument,
+        fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
+                    "number of ranks; resume with the job file it was made by",
+                    path)};
   const auto infos = model().parameters();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
@@ -100,8 +103,7 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
 }
 
 void Replica::apply(std::uint64_t begin, std::span<const float> gradient_sum) {
-  const auto rate =
-      static_cast<float>(learning_rate(optimizer_config_, steps_done_, length_));
+  const auto rate = static_cast<float>(learning_rate(optimizer_config_, steps_done_, length_));
   kernels::sgd_step(sgd_, rate, gradient_scale_,
                     parameters_.values().subspan(begin, gradient_sum.size()),
                     momentum_.values().subspan(begin, gradient_sum.size()), gradient_sum);

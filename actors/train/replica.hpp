@@ -37,7 +37,7 @@ std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t buck
 /// Ownership: shared by the actors of one job on one node; only the reducer changes it.
 /// Threads:   the reducer's, while no trainer computes; others may read weights during a step.
 class Replica {
- public:
+public:
   /// Fresh weights by the job's seed, or those of the checkpoint `resume_from`. Errors: those of
   /// the checkpoint reader; `invalid_argument` if it is of another job.
   static Result<std::unique_ptr<Replica>> make(const JobConfig& config, const kernels::Model& model,
@@ -64,7 +64,7 @@ class Replica {
   };
   Result<Snapshot> snapshot() const;
 
- private:
+private:
   Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
           JobLength length);
   Status load(const std::string& path, const JobConfig& config);

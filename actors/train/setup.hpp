@@ -1,10 +1,10 @@
 #pragma once
 
-#include <caf/actor.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <caf/actor.hpp>
 
 namespace troupe::train {
 
@@ -12,9 +12,9 @@ namespace troupe::train {
 struct Setup {
   std::uint64_t job = 0;
   std::uint64_t generation = 1;
-  std::string config;                ///< the job as TOML
-  std::string resume_from;           ///< checkpoint file, empty for a fresh start
-  std::uint32_t index = 0;           ///< loader, trainer: the rank; reducer: index of its node
+  std::string config;       ///< the job as TOML
+  std::string resume_from;  ///< checkpoint file, empty for a fresh start
+  std::uint32_t index = 0;  ///< loader, trainer: the rank; reducer: index of its node
   std::vector<std::uint32_t> node_of_rank;  ///< index of the node that each rank is placed on
   caf::actor job_actor;
 };

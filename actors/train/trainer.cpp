@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "actors/collective/reducer.hpp"
+#include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
 #include "kernels/workspace.hpp"
-#include "actors/train/lifetime.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -18,7 +18,7 @@ constexpr auto kBatchTimeout = std::chrono::seconds(60);
 constexpr std::uint64_t kTestBatch = 250;
 
 class Trainer : public std::enable_shared_from_this<Trainer> {
- public:
+public:
   Trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context, Setup setup)
       : self_(self), context_(std::move(context)), setup_(std::move(setup)) {}
 
@@ -62,7 +62,7 @@ class Trainer : public std::enable_shared_from_this<Trainer> {
     self_->send(reducer_, evaluated);
   }
 
- private:
+private:
   std::string name() const { return fmt::format("trainer {}", setup_.index); }
 
   Status try_prepare() {
@@ -112,9 +112,11 @@ class Trainer : public std::enable_shared_from_this<Trainer> {
                       {reinterpret_cast<float*>(gradients.data()), floats},
                       [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
     send_from(0);
-    self_->send(reducer_, collective::ExtrasReady{
-                              step.generation, step.step, setup_.index,
-                              {stats.loss_sum, static_cast<double>(stats.correct)}});
+    self_->send(reducer_,
+                collective::ExtrasReady{step.generation,
+                                        step.step,
+                                        setup_.index,
+                                        {stats.loss_sum, static_cast<double>(stats.correct)}});
     return {};
   }
 
@@ -129,8 +131,8 @@ class Trainer : public std::enable_shared_from_this<Trainer> {
       TROUPE_ASSIGN(auto labels, job_->pool().acquire(count * sizeof(std::int32_t)));
       TROUPE_TRY(data.gather_run(first, count, images, labels));
       TROUPE_ASSIGN(auto input, tensors(std::move(images), std::move(labels), count));
-      TROUPE_ASSIGN(auto stats, workspace_->evaluate(job_->replica().parameters(), input.first,
-                                                     input.second));
+      TROUPE_ASSIGN(auto stats,
+                    workspace_->evaluate(job_->replica().parameters(), input.first, input.second));
       total += stats;
     }
     return total;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <caf/event_based_actor.hpp>
-
 #include <memory>
+
+#include <caf/event_based_actor.hpp>
 
 #include "actors/train/node_context.hpp"
 #include "actors/train/setup.hpp"

@@ -13,8 +13,8 @@ namespace troupe {
 
 /// Aborts with `message` (anything that converts to std::string_view; made only on failure) unless
 /// `condition` holds. On in every build.
-#define TROUPE_CHECK(condition, message)                                         \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::troupe::check_failed(__FILE__, __LINE__, #condition, (message));         \
+#define TROUPE_CHECK(condition, message)                                 \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]]                                       \
+      ::troupe::check_failed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

@@ -23,18 +23,18 @@ namespace troupe {
 
 /// std::mutex that Clang's analysis understands.
 class TROUPE_CAPABILITY("mutex") Mutex {
- public:
+public:
   void lock() TROUPE_ACQUIRE() { mutex_.lock(); }
   void unlock() TROUPE_RELEASE() { mutex_.unlock(); }
   bool try_lock() TROUPE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
 
- private:
+private:
   std::mutex mutex_;
 };
 
 /// Holds a Mutex for a scope; may be released and taken again inside it.
 class TROUPE_SCOPED_CAPABILITY MutexLock {
- public:
+public:
   explicit MutexLock(Mutex& mutex) TROUPE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
   ~MutexLock() TROUPE_RELEASE() {
     if (held_) mutex_.unlock();
@@ -51,14 +51,14 @@ class TROUPE_SCOPED_CAPABILITY MutexLock {
     held_ = true;
   }
 
- private:
+private:
   Mutex& mutex_;
   bool held_ = true;
 };
 
 /// Condition variable for Mutex. Wait in a loop over the guarded condition.
 class CondVar {
- public:
+public:
   void wait(Mutex& mutex) TROUPE_REQUIRES(mutex) { cv_.wait(mutex); }
   template <class Clock, class Dur>
   std::cv_status wait_until(Mutex& mutex, std::chrono::time_point<Clock, Dur> until)
@@ -73,7 +73,7 @@ class CondVar {
   void notify_one() { cv_.notify_one(); }
   void notify_all() { cv_.notify_all(); }
 
- private:
+private:
   std::condition_variable_any cv_;
 };
 

@@ -1,9 +1,9 @@
 #include "runtime/base/node_id.hpp"
 
+#include <charconv>
+
 #include <fmt/format.h>
 #include <sys/random.h>
-
-#include <charconv>
 
 namespace troupe {
 
@@ -24,13 +24,18 @@ Result<NodeId> NodeId::parse(std::string_view text) {
     return error == std::errc{} && end == part.data() + part.size();
   };
   if (text.size() != 32 || !half(0, id.high) || !half(16, id.low) || !id.valid())
-    return Error{Code::invalid_argument,
-                 fmt::format("node id '{}' is not 32 hex digits; copy it from `troupe status`", text)};
+    return Error{
+        Code::invalid_argument,
+        fmt::format("node id '{}' is not 32 hex digits; copy it from `troupe status`", text)};
   return id;
 }
 
-std::string to_string(NodeId id) { return fmt::format("{:016x}{:016x}", id.high, id.low); }
+std::string to_string(NodeId id) {
+  return fmt::format("{:016x}{:016x}", id.high, id.low);
+}
 
-std::string short_name(NodeId id) { return fmt::format("{:08x}", id.high >> 32); }
+std::string short_name(NodeId id) {
+  return fmt::format("{:08x}", id.high >> 32);
+}
 
 }  // namespace troupe

@@ -1,31 +1,35 @@
 #include "runtime/memory/buffer.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include <fmt/format.h>
 
 namespace troupe {
 
 std::string_view to_string(MemoryKind kind) noexcept {
   switch (kind) {
-    case MemoryKind::host: return "host";
-    case MemoryKind::pinned: return "pinned";
-    case MemoryKind::shared: return "shared";
-    case MemoryKind::cuda: return "cuda";
+    case MemoryKind::host:
+      return "host";
+    case MemoryKind::pinned:
+      return "pinned";
+    case MemoryKind::shared:
+      return "shared";
+    case MemoryKind::cuda:
+      return "cuda";
   }
   return "unknown";
 }
 
 Result<Buffer> Buffer::allocate(std::size_t bytes) {
   if (bytes == 0) return Buffer{};
-  auto* data = static_cast<std::byte*>(
-      ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow));
+  auto* data =
+      static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
   if (data == nullptr)
     return Error{Code::resource_exhausted,
                  fmt::format("no host memory for a buffer of {} bytes", bytes)};
-  auto free_it = [](std::byte* p) { ::operator delete(p, std::align_val_t{kAlignment}); };
+  auto free_it = [](std::byte* p) { ::operator delete (p, std::align_val_t{kAlignment}); };
   return wrap(std::shared_ptr<std::byte>(data, free_it), data, bytes);
 }
 

@@ -27,7 +27,7 @@ std::string_view to_string(MemoryKind kind) noexcept;
 ///            them: once a buffer was sent or shared it is read-only until `unique()` again.
 /// Invariant: host memory is aligned to kAlignment at the start of an allocation.
 class Buffer {
- public:
+public:
   static constexpr std::size_t kAlignment = 64;
 
   /// Empty: no bytes, `data()` is null.
@@ -59,7 +59,7 @@ class Buffer {
   /// `size` bytes from `offset`; must lie inside.
   Buffer slice(std::size_t offset, std::size_t size) const;
 
- private:
+private:
   std::shared_ptr<void> owner_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;

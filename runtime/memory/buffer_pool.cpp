@@ -1,11 +1,11 @@
 #include "runtime/memory/buffer_pool.hpp"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <map>
 #include <new>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "runtime/base/mutex.hpp"
 
@@ -21,7 +21,9 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void free_pages(std::byte* data) { ::operator delete(data, kPage); }
+void free_pages(std::byte* data) {
+  ::operator delete(data, kPage);
+}
 
 }  // namespace
 
@@ -64,7 +66,8 @@ BufferPool::~BufferPool() {
 Result<Buffer> BufferPool::acquire(std::size_t bytes) {
   if (bytes == 0) return Buffer{};
   if (bytes > SIZE_MAX / 2)
-    return Error{Code::resource_exhausted, fmt::format("no memory for a buffer of {} bytes", bytes)};
+    return Error{Code::resource_exhausted,
+                 fmt::format("no memory for a buffer of {} bytes", bytes)};
   const std::size_t size = size_class(bytes);
   std::byte* data = nullptr;
   {
@@ -72,9 +75,10 @@ Result<Buffer> BufferPool::acquire(std::size_t bytes) {
     auto& stats = state_->stats;
     if (size > state_->options.max_bytes_in_use ||
         stats.bytes_in_use > state_->options.max_bytes_in_use - size)
-      return Error{Code::resource_exhausted,
-                   fmt::format("a buffer of {} bytes does not fit: {} of at most {} bytes are in use",
-                               bytes, stats.bytes_in_use, state_->options.max_bytes_in_use)};
+      return Error{
+          Code::resource_exhausted,
+          fmt::format("a buffer of {} bytes does not fit: {} of at most {} bytes are in use", bytes,
+                      stats.bytes_in_use, state_->options.max_bytes_in_use)};
     stats.bytes_in_use += size;
     auto found = state_->cached.find(size);
     if (found != state_->cached.end() && !found->second.empty()) {
@@ -90,7 +94,8 @@ Result<Buffer> BufferPool::acquire(std::size_t bytes) {
   if (data == nullptr) {
     MutexLock lock(state_->mutex);
     state_->stats.bytes_in_use -= size;
-    return Error{Code::resource_exhausted, fmt::format("no host memory for a buffer of {} bytes", bytes)};
+    return Error{Code::resource_exhausted,
+                 fmt::format("no host memory for a buffer of {} bytes", bytes)};
   }
   auto give_back = [state = state_, size](std::byte* p) { state->put_back(p, size); };
   return Buffer::wrap(std::shared_ptr<std::byte>(data, std::move(give_back)), data, bytes);

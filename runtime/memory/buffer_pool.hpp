@@ -14,7 +14,7 @@ namespace troupe {
 /// Threads:   any, for everything.
 /// Failure:   `resource_exhausted` as Buffer::allocate, or above `max_bytes` in use.
 class BufferPool {
- public:
+public:
   struct Options {
     std::size_t max_cached_bytes = std::size_t{512} << 20;  ///< kept for reuse; more is freed
     std::size_t max_bytes_in_use = SIZE_MAX;                ///< a bound on what is handed out
@@ -40,7 +40,7 @@ class BufferPool {
   /// Frees all cached memory.
   void trim();
 
- private:
+private:
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -31,6 +31,8 @@ inline Error from_caf(const caf::error& error) {
   }
   if (error == caf::exit_reason::remote_link_unreachable)
     return Error{Code::unavailable, "the actor's node is gone"};
+  if (error == caf::sec::request_receiver_down)
+    return Error{Code::unavailable, "the actor has ended"};
   if (error == caf::sec::request_timeout)
     return Error{Code::deadline_exceeded, "no response within the request's time"};
   if (error.category() == caf::atom("exit"))

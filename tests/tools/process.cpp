@@ -1,16 +1,16 @@
 #include "tests/tools/process.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace troupe::tool {
 namespace {
@@ -54,7 +54,9 @@ Process::~Process() {
   close(pipe_);
 }
 
-void Process::signal(int number) const { kill(pid_, number); }
+void Process::signal(int number) const {
+  kill(pid_, number);
+}
 
 bool Process::read_until(const std::function<bool(const std::string&)>& done,
                          std::chrono::seconds patience) {
@@ -92,7 +94,8 @@ int Process::wait(std::chrono::seconds patience) {
 
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
     std::ifstream file(task.path() / "children");
     for (pid_t child; file >> child;) children.push_back(child);
   }
@@ -106,6 +109,15 @@ bool runs(pid_t pid) {
   const auto stat = text.str();
   const auto end = stat.rfind(')');
   return end != std::string::npos && end + 2 < stat.size() && stat[end + 2] != 'Z';
+}
+
+bool ends_soon(pid_t pid) {
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  while (runs(pid)) {
+    if (Clock::now() > deadline) return false;
+    poll(nullptr, 0, 5);
+  }
+  return true;
 }
 
 }  // namespace troupe::tool

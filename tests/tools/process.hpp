@@ -1,17 +1,17 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace troupe::tool {
 
 /// A child process whose output is kept. Ends it (SIGKILL) if it still runs at destruction.
 class Process {
- public:
+public:
   /// Starts the troupe command (or `program`) with these arguments and extra environment.
   explicit Process(std::vector<std::string> arguments, std::vector<std::string> environment = {},
                    std::string program = TROUPE_COMMAND);
@@ -37,7 +37,7 @@ class Process {
   /// stdout and stderr, as they came.
   const std::string& output() const { return output_; }
 
- private:
+private:
   pid_t pid_ = -1;
   int pipe_ = -1;
   std::string output_;
@@ -47,5 +47,7 @@ class Process {
 std::vector<pid_t> children_of(pid_t pid);
 /// True while there is such a process that is not a zombie.
 bool runs(pid_t pid);
+/// True if it has ended within ten seconds.
+bool ends_soon(pid_t pid);
 
 }  // namespace troupe::tool

@@ -1,15 +1,15 @@
 #include "tools/progress.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace troupe::tool {
 namespace {
 
 class ProgressTest : public testing::Test {
- protected:
+protected:
   ~ProgressTest() override {
     std::fclose(file_);
     std::free(text_);

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/bench_actors.hpp"
 #include "tools/commands.hpp"
@@ -65,11 +65,12 @@ Result<std::vector<Figure>> measure(const Options& options, bool shared_memory) 
     figures.push_back(std::move(figure));
     return {};
   };
-  TROUPE_TRY(add("request and response", "us", [&] { return measure_round_trip(system, echo, 3000); }));
-  TROUPE_TRY(add("one-way 64 B messages", "1/s", [&] { return measure_one_way(system, echo, 100000); }));
-  TROUPE_TRY(add("64 MiB buffer", "GB/s", [&] {
-    return measure_bandwidth(system, echo, std::size_t{64} << 20, 10);
-  }));
+  TROUPE_TRY(
+      add("request and response", "us", [&] { return measure_round_trip(system, echo, 3000); }));
+  TROUPE_TRY(
+      add("one-way 64 B messages", "1/s", [&] { return measure_one_way(system, echo, 100000); }));
+  TROUPE_TRY(add("64 MiB buffer", "GB/s",
+                 [&] { return measure_bandwidth(system, echo, std::size_t{64} << 20, 10); }));
   head->stop();
   return figures;
 }
@@ -78,11 +79,16 @@ void print(const std::vector<Figure>& figures, bool json) {
   if (json) {
     auto rows = nlohmann::json::array();
     for (const auto& x : figures)
-      rows.push_back({{"what", x.what}, {"unit", x.unit}, {"min", x.min}, {"median", x.median}, {"max", x.max}});
+      rows.push_back({{"what", x.what},
+                      {"unit", x.unit},
+                      {"min", x.min},
+                      {"median", x.median},
+                      {"max", x.max}});
     std::printf("%s\n", rows.dump(2).c_str());
     return;
   }
-  std::printf("%-38s %6s %12s %12s %12s\n", "BETWEEN TWO PROCESSES", "UNIT", "MIN", "MEDIAN", "MAX");
+  std::printf("%-38s %6s %12s %12s %12s\n", "BETWEEN TWO PROCESSES", "UNIT", "MIN", "MEDIAN",
+              "MAX");
   for (const auto& x : figures)
     std::printf("%-38s %6s %12.2f %12.2f %12.2f\n", x.what.c_str(), x.unit.c_str(), x.min, x.median,
                 x.max);

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "actors/job/job_service.hpp"
 #include "runtime/base/mutex.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 /// Set once, waited for once.
 class Event {
- public:
+public:
   void set() {
     MutexLock lock(mutex_);
     set_ = true;
@@ -23,7 +23,7 @@ class Event {
     while (!set_) changed_.wait(mutex_);
   }
 
- private:
+private:
   Mutex mutex_;
   CondVar changed_;
   bool set_ TROUPE_GUARDED_BY(mutex_) = false;

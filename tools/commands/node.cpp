@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -19,8 +19,9 @@ Result<int> run_node(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
   TROUPE_ASSIGN(auto runtime, Runtime::join(head, std::move(runtime_options)));
   if (!options.quiet) {
-    std::printf("node %s joined the cluster of %s, listens at %s\n", short_name(runtime->id()).c_str(),
-                transport::to_string(head).c_str(), transport::to_string(runtime->address()).c_str());
+    std::printf("node %s joined the cluster of %s, listens at %s\n",
+                short_name(runtime->id()).c_str(), transport::to_string(head).c_str(),
+                transport::to_string(runtime->address()).c_str());
     std::fflush(stdout);
   }
 

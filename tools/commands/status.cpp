@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tools/client.hpp"
@@ -35,11 +35,12 @@ void print_text(const View& view, NodeId self, const train::JobTable& table) {
   std::printf("%-5s %-16s %-10s %14s %9s %9s  %s\n", "JOB", "NAME", "STATE", "STEP", "LOSS", "TEST",
               "");
   for (const auto& job : table.jobs)
-    std::printf("%-5lu %-16s %-10s %14s %9.4f %9s  %s\n", static_cast<unsigned long>(job.job),
-                job.name.c_str(), job.state.c_str(), fmt::format("{}/{}", job.step, job.steps).c_str(),
-                job.loss,
-                job.test_accuracy < 0 ? "-" : fmt::format("{:.2f}%", 100 * job.test_accuracy).c_str(),
-                job.message.c_str());
+    std::printf(
+        "%-5lu %-16s %-10s %14s %9.4f %9s  %s\n", static_cast<unsigned long>(job.job),
+        job.name.c_str(), job.state.c_str(), fmt::format("{}/{}", job.step, job.steps).c_str(),
+        job.loss,
+        job.test_accuracy < 0 ? "-" : fmt::format("{:.2f}%", 100 * job.test_accuracy).c_str(),
+        job.message.c_str());
 }
 
 void print_json(const View& view, NodeId self, const train::JobTable& table) {

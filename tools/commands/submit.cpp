@@ -1,7 +1,7 @@
+#include <cstdio>
+
 #include <fmt/format.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "actors/config/job_config.hpp"
 #include "tools/client.hpp"
@@ -24,11 +24,9 @@ struct Options {
 Result<int> watch(Client& client, std::uint64_t job, std::uint64_t log_every, Signals& signals) {
   caf::scoped_actor self{client.runtime->system()};
   const SteadyClock clock;
-  Progress progress(
-      {.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every}, clock);
-  signals.on_signal([&client, job](int) {
-    caf::anon_send(client.jobs, train::CancelJob{job});
-  });
+  Progress progress({.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every},
+                    clock);
+  signals.on_signal([&client, job](int) { caf::anon_send(client.jobs, train::CancelJob{job}); });
   self->monitor(client.jobs);
   TROUPE_TRY(client.ask<train::JobRecord>(self, train::WatchJob{job}));
 
@@ -56,8 +54,8 @@ Result<int> watch(Client& client, std::uint64_t job, std::uint64_t log_every, Si
 Result<int> submit(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto config, train::load_job(options.job, options.overrides));
   TROUPE_ASSIGN(auto client, Client::connect(options.node));
-  TROUPE_ASSIGN(auto job, client.ask<std::uint64_t>(train::SubmitJob{
-                              config.to_toml(), options.nodes, options.resume}));
+  TROUPE_ASSIGN(auto job, client.ask<std::uint64_t>(
+                              train::SubmitJob{config.to_toml(), options.nodes, options.resume}));
   std::printf("job %lu submitted\n", static_cast<unsigned long>(job));
   std::fflush(stdout);
   if (options.detach) return kSuccess;

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "actors/config/job_config.hpp"
 #include "actors/job/job_runner.hpp"
@@ -34,7 +34,9 @@ std::uint32_t default_slots(std::size_t nodes) {
 }
 
 /// A token that only this process and its children know.
-std::string fresh_token() { return to_string(NodeId::random()) + to_string(NodeId::random()); }
+std::string fresh_token() {
+  return to_string(NodeId::random()) + to_string(NodeId::random());
+}
 
 Status wait_for_nodes(Runtime& head, LocalCluster& cluster, std::size_t nodes,
                       const std::atomic<bool>& interrupted) {
@@ -63,16 +65,17 @@ Result<int> train(const Options& options, Signals& signals) {
 
   LocalCluster cluster;  // ends after the head: the nodes leave when it stops
   TROUPE_ASSIGN(auto head, Runtime::start_cluster(runtime_options));
-  TROUPE_TRY(cluster.start({.head = head->address(),
-                            .token = runtime_options.token,
-                            .nodes = options.nodes,
-                            .slots = options.slots > 0 ? options.slots : default_slots(options.nodes),
-                            .shared_memory = runtime_options.shared_memory}));
+  TROUPE_TRY(
+      cluster.start({.head = head->address(),
+                     .token = runtime_options.token,
+                     .nodes = options.nodes,
+                     .slots = options.slots > 0 ? options.slots : default_slots(options.nodes),
+                     .shared_memory = runtime_options.shared_memory}));
 
   const SteadyClock clock;
   const std::uint64_t log_every = config.operation.log_every;
-  Progress progress(
-      {.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every}, clock);
+  Progress progress({.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every},
+                    clock);
   JsonLines json_lines(stdout, clock);
   train::JobObserver& observer =
       options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
@@ -100,8 +103,9 @@ void add_train(CLI::App& app, Context& context) {
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, std::size_t{1024}));
   command->add_option("--set", options->overrides, "override a key: --set optimizer.lr=0.1");
-  command->add_option("--slots", options->slots,
-                      "ranks each node computes at the same time; 0: cores / nodes")
+  command
+      ->add_option("--slots", options->slots,
+                   "ranks each node computes at the same time; 0: cores / nodes")
       ->capture_default_str();
   command->add_flag("--resume", options->resume, "go on from the newest checkpoint");
   command->add_flag("--print-config", options->print_config,

@@ -1,8 +1,10 @@
-#include <caf/config.hpp>
+#include "runtime/transport/version.hpp"
+
 #include <cstdio>
 
+#include <caf/config.hpp>
+
 #include "runtime/transport/transport.hpp"
-#include "runtime/transport/version.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 

@@ -88,6 +88,10 @@ caf::actor Endpoint::proxy(const Route& route, caf::actor_id actor) {
   return caf::actor_cast<caf::actor>(proxies_.get_or_put(route.caf_node(), actor));
 }
 
+void Endpoint::export_later(caf::strong_actor_ptr actor) {
+  post([this, actor = std::move(actor)] { system_.registry().put(actor->id(), actor); });
+}
+
 void Endpoint::reject(const caf::mailbox_element& what, const caf::error& reason) {
   if (what.sender != nullptr && what.mid.is_request())
     what.sender->enqueue(nullptr, what.mid.response_id(), caf::make_message(reason), nullptr);

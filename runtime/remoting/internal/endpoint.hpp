@@ -83,6 +83,7 @@ public:
 
   // ProxyOwner
   void forward(RemoteActor& to, caf::mailbox_element_ptr what) override;
+  void export_later(caf::strong_actor_ptr actor) override;
   void reject(const caf::mailbox_element& what, const caf::error& reason) override;
 
   /// The local actor `actor`, which `route`'s node monitors, has ended.

@@ -41,6 +41,7 @@ void RemoteActor::kill_proxy(caf::execution_unit* unit, caf::error reason) {
 
 bool RemoteActor::add_backlink(caf::abstract_actor* other) {
   if (!caf::monitorable_actor::add_backlink(other)) return false;
+  owner_.export_later(caf::strong_actor_ptr{other->ctrl()});
   route_->queue({.kind = Kind::link, .source = other->id(), .destination = id()});
   return true;
 }

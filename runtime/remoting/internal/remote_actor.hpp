@@ -16,6 +16,8 @@ public:
   virtual ~ProxyOwner() = default;
   /// Any thread; may block. Answers requests itself if they cannot be sent.
   virtual void forward(RemoteActor& to, caf::mailbox_element_ptr what) = 0;
+  /// Makes a linked actor of this node findable: soon, for the caller holds its lock.
+  virtual void export_later(caf::strong_actor_ptr actor) = 0;
   /// `to` has ended.
   virtual void reject(const caf::mailbox_element& what, const caf::error& reason) = 0;
 };

@@ -1,8 +1,8 @@
 #include "actors/job/job_runner.hpp"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "actors/job/register.hpp"
 #include "tests/actors/job/synthetic_job.hpp"

@@ -1,10 +1,10 @@
 #include "tests/actors/job/synthetic_job.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <random>
+
+#include <unistd.h>
 
 namespace troupe::train {
 namespace {

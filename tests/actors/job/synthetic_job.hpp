@@ -8,14 +8,14 @@ namespace troupe::train {
 
 /// A folder that is gone with the object.
 class TemporaryFolder {
- public:
+public:
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
- private:
+private:
   std::filesystem::path path_;
 };
 

@@ -1,7 +1,8 @@
 // What a user's program looks like: installed headers by <troupe/...>, and nothing of the sources.
 // The README shows this one.
-#include <caf/all.hpp>
 #include <cstdio>
+
+#include <caf/all.hpp>
 #include <troupe/runtime/cluster/runtime.hpp>
 
 using namespace std::chrono_literals;

@@ -1,5 +1,6 @@
 // A program that wants the bottom alone links no more than it.
 #include <cstdio>
+
 #include <troupe/runtime/memory/buffer_pool.hpp>
 
 int main() {

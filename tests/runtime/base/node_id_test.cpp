@@ -5,7 +5,9 @@
 namespace troupe {
 namespace {
 
-TEST(NodeId, two_random_ones_differ) { EXPECT_NE(NodeId::random(), NodeId::random()); }
+TEST(NodeId, two_random_ones_differ) {
+  EXPECT_NE(NodeId::random(), NodeId::random());
+}
 
 TEST(NodeId, its_text_reads_back) {
   const NodeId id = NodeId::random();
@@ -14,9 +16,9 @@ TEST(NodeId, its_text_reads_back) {
 }
 
 TEST(NodeId, anything_but_32_hex_digits_is_refused_and_named) {
-  for (const char* text : {"", "12", "zz000000000000000000000000000001",
-                           "00000000000000000000000000000000",
-                           "0123456789abcdef0123456789abcdef0"}) {
+  for (const char* text :
+       {"", "12", "zz000000000000000000000000000001", "00000000000000000000000000000000",
+        "0123456789abcdef0123456789abcdef0"}) {
     auto id = NodeId::parse(text);
     ASSERT_FALSE(id.ok()) << text;
     EXPECT_NE(id.error().message.find(text), std::string::npos);

@@ -21,7 +21,9 @@ Status divisible_by_four(int x) {
   return {};
 }
 
-TEST(Status, is_ok_by_default) { EXPECT_TRUE(Status{}.ok()); }
+TEST(Status, is_ok_by_default) {
+  EXPECT_TRUE(Status{}.ok());
+}
 
 TEST(Status, an_error_passes_through_try_and_assign) {
   EXPECT_EQ(*quarter(12), 3);

@@ -196,6 +196,31 @@ TEST(Runtime, stops_twice_and_from_two_threads) {
   EXPECT_TRUE(node->wait_until_out(0s).ok());
 }
 
+TEST(Runtime, refuses_calls_after_it_was_stopped) {
+  auto head = start_head();
+  head->stop();
+  EXPECT_EQ(head->lookup(head->id(), "x", 1s).code(), Code::failed_precondition);
+  EXPECT_EQ(head->spawn_on(head->id(), "echo", {}, 1s).code(), Code::failed_precondition);
+  EXPECT_EQ(head->register_name("x", {}).code(), Code::failed_precondition);
+  EXPECT_EQ(head->membership_status().code(), Code::cancelled);
+}
+
+TEST(Runtime, keeps_its_nodes_while_much_data_moves) {
+  auto options = test_options("head");
+  options.heartbeat_limit = 500ms;
+  auto head = start_head(options);
+  auto node = join(head->address());
+  auto there = head->spawn_on(node->id(), "echo", caf::make_message(std::string()), 10s);
+  ASSERT_TRUE(there.ok()) << there.error().message;
+  const std::string bulk(std::size_t{8} << 20, 'x');
+  for (int i = 0; i < 50; ++i) {
+    const auto answer = ask(*head, *there, bulk);
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    ASSERT_EQ(answer->size(), bulk.size());
+  }
+  EXPECT_EQ(head->view().generation, 2u);
+}
+
 TEST(Runtime, does_not_care_in_which_order_a_cluster_is_destroyed) {
   for (const bool head_first : {true, false}) {
     auto head = start_head();

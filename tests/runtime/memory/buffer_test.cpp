@@ -1,8 +1,8 @@
 #include "runtime/memory/buffer.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 namespace troupe {
 namespace {
@@ -14,7 +14,9 @@ TEST(Buffer, is_aligned_and_as_long_as_asked) {
   EXPECT_EQ(buffer.kind(), MemoryKind::host);
 }
 
-TEST(Buffer, of_no_bytes_is_empty) { EXPECT_TRUE(Buffer::allocate(0).value().empty()); }
+TEST(Buffer, of_no_bytes_is_empty) {
+  EXPECT_TRUE(Buffer::allocate(0).value().empty());
+}
 
 TEST(Buffer, that_no_machine_can_hold_is_an_error_that_says_its_size) {
   auto buffer = Buffer::allocate(std::size_t{1} << 60);

@@ -17,8 +17,9 @@ namespace {
 using nlohmann::json;
 
 std::vector<json> spans(const Trace& trace) {
+  const json whole = json::parse(trace.json());
   std::vector<json> found;
-  for (const auto& event : json::parse(trace.json()).at("traceEvents"))
+  for (const auto& event : whole.at("traceEvents"))
     if (event.at("ph") == "X") found.push_back(event);
   return found;
 }
