@@ -100,6 +100,13 @@ struct Stats {
 /// Ownership: owned by a Runtime. Handlers are borrowed and outlive the transport's stop().
 /// Threads:   any, unless a method says otherwise. Must be stopped before it is destroyed.
 /// Failure:   the loss of a peer is reported by on_lost and is never fatal.
+///
+/// Each peer has one TCP connection (the handshake, then silence: its end is the peer's end, which
+/// the kernel reports at once when a process is killed) and a UCX worker of its own. A peer that is
+/// stopped but not dead looks like a slow one: heartbeats are up to the caller.
+///
+/// UCX's sockets are not close-on-exec. A child process must be started with its descriptors closed
+/// (posix_spawn_file_actions_addclosefrom_np), and there must be no plain fork() after start().
 class Transport {
 public:
   virtual ~Transport() = default;
@@ -119,9 +126,9 @@ public:
   virtual void connect(const Address& address, std::function<void(Result<PeerId>)> done) = 0;
 
   /// Queues one message. `head` and `body` are copied, one behind the other; segments are not.
-  /// Never blocks the progress thread. Blocks any other thread while the peer's queue is full, at
-  /// most `send_timeout`. Errors: `unavailable` (peer gone), `resource_exhausted` (stayed full),
-  /// `invalid_argument` (too large).
+  /// Never blocks the progress thread, which may go to twice the queue's bound. Blocks any other
+  /// thread while the peer's queue is full, at most `send_timeout`. Errors: `unavailable` (peer
+  /// gone), `resource_exhausted` (stayed full), `invalid_argument` (too large).
   virtual Status send(PeerId peer, Channel channel, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::vector<Buffer> segments) = 0;
 
@@ -138,7 +145,8 @@ public:
   /// Runs `work` on the progress thread after the current batch of arrivals, while no other work
   /// waits. If it takes long, another thread takes over the transport's progress and what is still
   /// queued here goes to `overflow` instead. Call from the progress thread only (see
-  /// on_progress_thread()). Returns false if it declines: run `work` elsewhere.
+  /// on_progress_thread()). Returns false if it declines: run `work` elsewhere. Work after which
+  /// on_progress_thread() is false ran too long: better run its like elsewhere from then on.
   virtual bool run_inline(std::function<void()> work, std::function<void()> overflow) = 0;
 
   /// True on the thread that makes progress at this moment.

@@ -1,7 +1,9 @@
 // What does not depend on which transport UCX takes.
 #include <atomic>
+#include <csignal>
 #include <thread>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "tests/runtime/transport/transport_fixture.hpp"
@@ -89,6 +91,19 @@ TEST(Transport, SendToANumberThatNeverWasIsAnError) {
   a.start();
   EXPECT_EQ(a.send(1, "x").code(), Code::invalid_argument);
   EXPECT_EQ(a.send(~0ull, "x").code(), Code::invalid_argument);
+}
+
+TEST(Transport, LeavesTheSignalsOfTheProgramAlone) {
+  Side a(options_of("a"));
+  a.start();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    ASSERT_EQ(::sigaction(signal, nullptr, &action), 0);
+    Dl_info info{};
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    if (::dladdr(reinterpret_cast<void*>(action.sa_handler), &info) == 0) continue;
+    EXPECT_EQ(std::string_view(info.dli_fname).find("libucs"), std::string_view::npos) << signal;
+  }
 }
 
 TEST(Transport, ConnectAfterStopIsCancelled) {
