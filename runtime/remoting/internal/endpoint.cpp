@@ -1,5 +1,6 @@
 #include "runtime/remoting/internal/endpoint.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -19,8 +20,14 @@
 namespace troupe::remoting {
 namespace {
 
+constexpr std::size_t kRememberedEnds = 256;
+
 caf::error unreachable() {
   return caf::make_error(caf::exit_reason::remote_link_unreachable);
+}
+
+caf::error not_sent_error(const Error& reason) {
+  return reason.code == Code::unavailable ? unreachable() : to_caf(reason);
 }
 
 }  // namespace
@@ -89,7 +96,34 @@ caf::actor Endpoint::proxy(const Route& route, caf::actor_id actor) {
 }
 
 void Endpoint::export_later(caf::strong_actor_ptr actor) {
-  post([this, actor = std::move(actor)] { system_.registry().put(actor->id(), actor); });
+  post([this, actor = std::move(actor)] { export_actor(actor); });
+}
+
+void Endpoint::export_actor(const caf::strong_actor_ptr& actor) {
+  const auto id = actor->id();
+  system_.registry().put(id, actor);
+  {
+    MutexLock lock(mutex_);
+    if (!exported_.insert(id).second) return;
+  }
+  // What was attached last is told first: before the registry forgets the actor.
+  actor->get()->attach_functor([weak = weak_from_this(), id](const caf::error& reason) {
+    if (const auto self = weak.lock(); self != nullptr) self->note_end(id, reason);
+  });
+}
+
+void Endpoint::note_end(caf::actor_id actor, const caf::error& reason) {
+  MutexLock lock(mutex_);
+  exported_.erase(actor);
+  ended_.emplace_back(actor, reason);
+  if (ended_.size() > kRememberedEnds) ended_.pop_front();
+}
+
+caf::error Endpoint::why_ended(caf::actor_id actor) const {
+  MutexLock lock(mutex_);
+  const auto found = std::find_if(ended_.rbegin(), ended_.rend(),
+                                  [actor](const auto& end) { return end.first == actor; });
+  return found != ended_.rend() ? found->second : caf::make_error(caf::exit_reason::unknown);
 }
 
 void Endpoint::reject(const caf::mailbox_element& what, const caf::error& reason) {
@@ -135,13 +169,36 @@ void Endpoint::send_message(RemoteActor& to, const caf::mailbox_element& what,
   if (sent.ok()) return;
   // Whoever takes it out of the pending ones answers it.
   if (is_request && (!is_local || pending_.remove(what.sender->id(), what.mid)))
-    reject(what, sent.code() == Code::unavailable ? unreachable() : to_caf(sent.error()));
-  if (sent.code() != Code::unavailable)
-    warn(fmt::format("a message to an actor of node {} was not sent: {}", short_name(route->node()),
-                     sent.error().message));
+    reject(what, not_sent_error(sent.error()));
+  lament(route, sent.error());
+}
+
+void Endpoint::not_sent(const RoutePtr& route, std::span<const std::byte> message,
+                        const Error& reason) {
+  const auto opened = open(message);
+  if (!opened.ok()) return lament(route, reason);
+  const auto& envelope = opened->envelope;
+  const caf::message_id id{envelope.message_id};
+  if (envelope.kind == Kind::message && id.is_request()) {
+    auto asker = local(envelope.source);
+    WireReader source{&context_, opened->body, {}};
+    std::uint8_t flags = 0;
+    const bool foreign = !source(flags) && (flags & kForeignSender) != 0 && !source(asker);
+    if (asker != nullptr && (foreign || pending_.remove(envelope.source, id)))
+      asker->enqueue(nullptr, id.response_id(), caf::make_message(not_sent_error(reason)), nullptr);
+  }
+  if (envelope.kind == Kind::lookup || envelope.kind == Kind::spawn)
+    give_up(envelope.message_id, reason);
+  lament(route, reason);
+}
+
+void Endpoint::lament(const RoutePtr& route, const Error& reason) {
+  if (reason.code == Code::unavailable) return;  // the connection has ended: on_lost() follows
+  warn(fmt::format("a message to an actor of node {} was not sent: {}", short_name(route->node()),
+                   reason.message));
   // A message is missing now; what comes after it must not arrive as if nothing were.
-  if (sent.code() == Code::resource_exhausted)
-    post([this, route, reason = sent] {
+  if (reason.code == Code::resource_exhausted)
+    post([this, route, reason] {
       for (const auto peer : route->peers()) transport_.close(peer, reason);
     });
 }
@@ -209,10 +266,12 @@ void Endpoint::stop() {
   if (!transport_.on_progress_thread()) MutexLock barrier(gate_);
   std::unordered_map<NodeId, RoutePtr> routes;
   std::map<std::string, caf::actor> names;
+  std::unordered_map<caf::actor_id, caf::weak_actor_ptr> spawned;
   {
     MutexLock lock(mutex_);
     routes.swap(routes_);
     names.swap(names_);
+    spawned.swap(spawned_);
     resolver_ = nullptr;
   }
   for (const auto& [node, route] : routes) {
@@ -222,6 +281,9 @@ void Endpoint::stop() {
   bounce(nullptr);
   proxies_.clear();
   calls_.fail(nullptr, {Code::cancelled, "this node's actors were stopped"});
+  for (const auto& [id, actor] : spawned)
+    if (const auto alive = actor.lock(); alive != nullptr)
+      end_actor(caf::actor_cast<caf::actor>(alive));
   // Other nodes' handles kept these alive; CAF does not say which they are.
   for (caf::actor_id id = 1; id <= system_.latest_actor_id(); ++id) system_.registry().erase(id);
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,9 @@
 #include "runtime/remoting/remoting.hpp"
 
 namespace troupe::remoting {
+
+/// Asks the actor to shut down, and ends it if it does not take that.
+void end_actor(const caf::actor& actor);
 
 /// This node's end of all actor traffic: proxies on one side, the transport on the other.
 ///
@@ -54,7 +59,7 @@ public:
   std::uint64_t spawn(NodeId node, const std::string& type, const caf::message& arguments,
                       Calls::Done done);
   void give_up(std::uint64_t call, const Error& reason);
-  /// Spawns here, on the scheduler; `done` is called from there.
+  /// Spawns here, on the scheduler; `done` is called from there. The actor ends at stop().
   void spawn_here(std::string type, caf::message arguments, Calls::Done done);
 
   /// Hands `result` to `done` on the progress thread; after stop(), here.
@@ -80,6 +85,8 @@ public:
   // RouteOwner
   void connect_later(std::shared_ptr<Route> route) override;
   void flush_later(std::shared_ptr<Route> route) override;
+  void not_sent(const std::shared_ptr<Route>& route, std::span<const std::byte> message,
+                const Error& reason) override;
 
   // ProxyOwner
   void forward(RemoteActor& to, caf::mailbox_element_ptr what) override;
@@ -103,6 +110,8 @@ private:
   /// Errors to whoever waits for an answer over `route` (null: any).
   void bounce(const Route* route);
   void unwatch_all(const RoutePtr& route);
+  /// Says that a message was not sent, and ends the connection if what follows it must not arrive.
+  void lament(const RoutePtr& route, const Error& reason);
   void warn(const std::string& text) const;
 
   // What arrives, by kind (progress). An error is a breach of the protocol.
@@ -119,6 +128,11 @@ private:
 
   caf::strong_actor_ptr local(caf::actor_id actor) const;
   caf::actor proxy(const Route& route, caf::actor_id actor);
+  void end_with_this_node(const caf::actor& spawned);
+  /// Makes an actor of this node findable for others, and its end's reason for a while after it.
+  void export_actor(const caf::strong_actor_ptr& actor);
+  void note_end(caf::actor_id actor, const caf::error& reason);
+  caf::error why_ended(caf::actor_id actor) const;
   void answer_spawn(Route& route, std::uint64_t call, const Result<caf::actor>& made);
 
   void send_message(RemoteActor& to, const caf::mailbox_element& what, SendBuffers& buffers);
@@ -152,6 +166,10 @@ private:
   Remoting::Resolver resolver_ TROUPE_GUARDED_BY(mutex_);
   std::map<std::string, caf::actor> names_ TROUPE_GUARDED_BY(mutex_);
   std::unordered_map<NodeId, RoutePtr> routes_ TROUPE_GUARDED_BY(mutex_);
+  std::unordered_map<caf::actor_id, caf::weak_actor_ptr> spawned_ TROUPE_GUARDED_BY(mutex_);
+  std::unordered_set<caf::actor_id> exported_ TROUPE_GUARDED_BY(mutex_);
+  /// For monitors that were on their way; the latest few.
+  std::deque<std::pair<caf::actor_id, caf::error>> ended_ TROUPE_GUARDED_BY(mutex_);
 
   Mutex gate_;  ///< held while anything that arrives is handled
   std::unordered_map<transport::PeerId, RoutePtr> peers_;  ///< progress

@@ -3,10 +3,12 @@
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_registry.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/ref_counted.hpp>
 #include <caf/resumable.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 #include <caf/sec.hpp>
+#include <caf/send.hpp>
 #include <fmt/format.h>
 
 #include "runtime/remoting/caf_error.hpp"
@@ -57,6 +59,11 @@ private:
 };
 
 }  // namespace
+
+void end_actor(const caf::actor& actor) {
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(actor, caf::exit_reason::kill);  // for one that would not
+}
 
 Status Endpoint::register_name(const std::string& name, const caf::actor& actor) {
   if (actor == nullptr)
@@ -137,9 +144,29 @@ void Endpoint::give_up(std::uint64_t call, const Error& reason) {
 }
 
 void Endpoint::spawn_here(std::string type, caf::message arguments, Calls::Done done) {
-  auto job =
-      caf::make_counted<SpawnJob>(system_, std::move(type), std::move(arguments), std::move(done));
+  auto job = caf::make_counted<SpawnJob>(
+      system_, std::move(type), std::move(arguments),
+      [weak = weak_from_this(), done = std::move(done)](const Result<caf::actor>& made) {
+        if (const auto self = weak.lock(); made.ok() && self != nullptr)
+          self->end_with_this_node(made.value());
+        done(made);
+      });
   system_.scheduler().enqueue(job.detach());
+}
+
+void Endpoint::end_with_this_node(const caf::actor& spawned) {
+  const auto id = spawned.id();
+  {
+    MutexLock lock(mutex_);
+    if (running_) spawned_.emplace(id, caf::actor_cast<caf::weak_actor_ptr>(spawned));
+  }
+  if (!running_) end_actor(spawned);  // if stop() has not seen it
+  caf::actor_cast<caf::abstract_actor*>(spawned)->attach_functor([weak = weak_from_this(), id] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    MutexLock lock(self->mutex_);
+    self->spawned_.erase(id);
+  });
 }
 
 void Endpoint::finish_later(Result<caf::actor> result, Calls::Done done) {
@@ -152,7 +179,7 @@ caf::error Endpoint::take_lookup(const Incoming& in) {
   if (auto error = in.source.read_string(name)) return error;
   if (!in.source.done()) return caf::sec::end_of_stream;
   const auto found = find_name(std::string(name));
-  if (found != nullptr) system_.registry().put(found.id(), found);
+  if (found != nullptr) export_actor(caf::actor_cast<caf::strong_actor_ptr>(found));
   const Envelope answer{.kind = Kind::found,
                         .source = found != nullptr ? found.id() : caf::invalid_actor_id,
                         .message_id = in.envelope.message_id};
@@ -189,7 +216,7 @@ void Endpoint::answer_spawn(Route& route, std::uint64_t call, const Result<caf::
   Envelope answer{.kind = Kind::spawned, .message_id = call};
   if (made.ok()) {
     answer.source = made.value().id();
-    system_.registry().put(answer.source, made.value());
+    export_actor(caf::actor_cast<caf::strong_actor_ptr>(made.value()));
     (void)send(route, answer, {});
     return;
   }

@@ -182,7 +182,7 @@ void Endpoint::take_monitor(const Incoming& in) {
   const auto actor = in.envelope.destination;
   const auto watched = local(actor);
   if (watched == nullptr) {
-    auto reason = caf::make_error(caf::exit_reason::unknown);
+    auto reason = why_ended(actor);
     const Envelope down{.kind = Kind::down, .source = actor};
     (void)send_written(*in.route, down, [&](WireWriter& sink) { return sink(reason); });
   } else if (in.route->watch(actor)) {

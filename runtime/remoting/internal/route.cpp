@@ -105,10 +105,9 @@ void Route::flush() {
       room_.notify_all();
     }
     for (auto& frame : frames) {
-      // A failure here is the peer's end, and on_lost() follows.
       const auto sent = transport_.send(peer, transport::Channel::actors, frame.bytes, {},
                                         std::move(frame.segments));
-      if (!sent.ok()) break;
+      if (!sent.ok()) owner_.not_sent(shared_from_this(), frame.bytes, sent.error());
     }
   }
 }

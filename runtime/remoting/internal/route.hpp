@@ -28,6 +28,9 @@ public:
   virtual void connect_later(std::shared_ptr<Route> route) = 0;
   /// Calls Route::flush() on the progress thread.
   virtual void flush_later(std::shared_ptr<Route> route) = 0;
+  /// Progress. A message that waited, and of which send() said that it was so, could not be sent.
+  virtual void not_sent(const std::shared_ptr<Route>& route, std::span<const std::byte> message,
+                        const Error& reason) = 0;
 };
 
 /// The way to one node: its connection, and what waits until there is one.

@@ -17,6 +17,13 @@ namespace troupe {
 
 using namespace std::chrono_literals;
 
+/// Works for ever and does not take an exit message for an answer.
+inline caf::behavior stubborn(caf::event_based_actor* self) {
+  self->set_exit_handler([](const caf::exit_msg&) {});
+  self->send(self, std::int32_t{0});
+  return {[self](std::int32_t n) { self->delayed_send(self, std::chrono::milliseconds(1), n); }};
+}
+
 /// An actor type that other nodes may spawn: answers with its prefix and what it got.
 inline caf::behavior echo(caf::event_based_actor*, std::string prefix) {
   return {[prefix = std::move(prefix)](const std::string& text) { return prefix + text; }};
@@ -25,7 +32,10 @@ inline caf::behavior echo(caf::event_based_actor*, std::string prefix) {
 inline RuntimeOptions test_options(std::string name = "node") {
   RuntimeOptions options;
   options.name = std::move(name);
-  options.configure = [](caf::actor_system_config& config) { config.add_actor_type("echo", echo); };
+  options.configure = [](caf::actor_system_config& config) {
+    config.add_actor_type("echo", echo);
+    config.add_actor_type("stubborn", stubborn);
+  };
   return options;
 }
 

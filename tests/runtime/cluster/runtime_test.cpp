@@ -186,6 +186,17 @@ TEST(Runtime, refuses_options_that_make_no_sense) {
   EXPECT_EQ(Runtime::start_cluster(options).code(), Code::invalid_argument);
 }
 
+TEST(Runtime, ends_the_actors_that_were_spawned_through_it) {
+  auto head = start_head();
+  auto node = join(head->address());
+  for (const NodeId where : {head->id(), node->id()}) {
+    ASSERT_TRUE(head->spawn_on(where, "stubborn", {}, 10s).ok());
+    ASSERT_TRUE(node->spawn_on(where, "stubborn", {}, 10s).ok());
+  }
+  node->stop();  // hangs if one of them is left
+  head->stop();
+}
+
 TEST(Runtime, stops_twice_and_from_two_threads) {
   auto head = start_head();
   auto node = join(head->address());
@@ -212,8 +223,8 @@ TEST(Runtime, keeps_its_nodes_while_much_data_moves) {
   auto node = join(head->address());
   auto there = head->spawn_on(node->id(), "echo", caf::make_message(std::string()), 10s);
   ASSERT_TRUE(there.ok()) << there.error().message;
-  const std::string bulk(std::size_t{8} << 20, 'x');
-  for (int i = 0; i < 50; ++i) {
+  const std::string bulk(std::size_t{2} << 20, 'x');
+  for (int i = 0; i < 20; ++i) {
     const auto answer = ask(*head, *there, bulk);
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     ASSERT_EQ(answer->size(), bulk.size());

@@ -49,13 +49,13 @@ void FakeTransport::fail_sends(Error error) {
 void FakeTransport::arrive(PeerId peer, std::vector<std::byte> bytes,
                            std::vector<Buffer> segments) {
   arrival([this, peer, bytes = std::move(bytes), segments = std::move(segments)]() mutable {
-    bool open = false;
-    {
-      MutexLock lock(mutex_);
-      open = links_.contains(peer);
-    }
-    if (open) handler_->on_message(peer, bytes, segments);
+    if (is_open(peer)) handler_->on_message(peer, bytes, segments);
   });
+}
+
+bool FakeTransport::is_open(PeerId peer) const {
+  MutexLock lock(mutex_);
+  return links_.contains(peer);
 }
 
 void FakeTransport::arrival(std::function<void()> task) {
@@ -80,7 +80,9 @@ std::vector<PeerId> FakeTransport::peers() const {
 
 std::vector<Error> FakeTransport::losses() const {
   MutexLock lock(mutex_);
-  return losses_;
+  std::vector<Error> errors;
+  for (const auto& [peer, error] : losses_) errors.push_back(error);
+  return errors;
 }
 
 void FakeTransport::set_handler(transport::Channel, transport::Handler& handler) {
@@ -180,7 +182,15 @@ void FakeTransport::connect(const transport::Address& address,
   }
   other->meet(there, *this, false);
   meet(here, *other, true);
-  arrival([here, done = std::move(done)] { done(here); });
+  arrival([this, here, done = std::move(done)] {
+    if (is_open(here)) return done(here);
+    Error why{Code::cancelled, "this transport has stopped"};
+    {
+      MutexLock lock(mutex_);
+      if (const auto lost = losses_.find(here); lost != losses_.end()) why = lost->second;
+    }
+    done(why);
+  });
 }
 
 void FakeTransport::meet(PeerId peer, FakeTransport& other, bool outgoing) {
@@ -189,7 +199,9 @@ void FakeTransport::meet(PeerId peer, FakeTransport& other, bool outgoing) {
   info.name = other.options_.name;
   info.outgoing = outgoing;
   info.same_host = true;
-  arrival([this, peer, info] { handler_->on_connected(peer, info); });
+  arrival([this, peer, info] {
+    if (is_open(peer)) handler_->on_connected(peer, info);
+  });
 }
 
 Status FakeTransport::send(PeerId peer, transport::Channel, std::span<const std::byte> head,
@@ -227,7 +239,7 @@ void FakeTransport::drop(PeerId peer, const Error& reason) {
   {
     MutexLock lock(mutex_);
     if (links_.erase(peer) == 0) return;
-    losses_.push_back(reason);
+    losses_.emplace(peer, reason);
   }
   // After what is being handled, before what waits: as if that had not arrived.
   post([this, peer, reason] { handler_->on_lost(peer, reason); });

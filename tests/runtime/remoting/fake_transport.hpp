@@ -88,6 +88,7 @@ private:
 
   void run();
   bool held() const;
+  bool is_open(transport::PeerId peer) const;
   void arrival(std::function<void()> task);
   transport::PeerId add_link(FakeTransport& other) TROUPE_REQUIRES(network_.mutex_);
   void meet(transport::PeerId peer, FakeTransport& other, bool outgoing);
@@ -109,7 +110,7 @@ private:
   std::deque<std::function<void()>> arrivals_ TROUPE_GUARDED_BY(mutex_);
   std::multimap<TimePoint, std::function<void()>> timers_ TROUPE_GUARDED_BY(mutex_);
   std::map<transport::PeerId, Link> links_ TROUPE_GUARDED_BY(mutex_);
-  std::vector<Error> losses_ TROUPE_GUARDED_BY(mutex_);
+  std::map<transport::PeerId, Error> losses_ TROUPE_GUARDED_BY(mutex_);
   std::optional<Error> fail_sends_ TROUPE_GUARDED_BY(mutex_);
   transport::PeerId next_peer_ TROUPE_GUARDED_BY(mutex_) = 1;
   bool stopping_ TROUPE_GUARDED_BY(mutex_) = false;
