@@ -42,7 +42,7 @@ public:
     --peer_.frames_in_flight_;
     peer_.outbox_->recycle(std::move(chunk));
     peer_.free_operations_.push_back(this);
-    if (!ok) peer_.note_breakage("a frame could not be sent");
+    if (!ok) peer_.note_breakage({Code::unavailable, "a frame could not be sent"});
   }
   ChunkPtr chunk;
 
@@ -161,10 +161,12 @@ void Peer::on_handshake_message(std::span<const std::byte> message) {
   if (!status.ok()) return note(status);
   if (!reply.empty()) note(control_.send(reply));
   if (handshake_.proven() && !worker_ && !failure_) note(open_access());
-  if (handshake_.done() && !failure_) {
-    note(connect_worker());
-    if (!failure_) become_connected();
-  }
+  if (!handshake_.done() || failure_ || breakage_) return;
+  // If it fails, the peer may be gone again, and why is on its way.
+  if (const Status connected = connect_worker(); connected.ok())
+    become_connected();
+  else
+    note_breakage(connected.error());
 }
 
 bool Peer::same_host() const {
@@ -285,7 +287,7 @@ bool Peer::work(TimePoint now) {
     const Status status = segments_->work([this] { return !control_.disturbed(); }, moved);
     // Unavailable: the bytes did not get through, so the peer's end is on its way.
     if (status.code() == Code::unavailable)
-      note_breakage(status.error().message);
+      note_breakage({Code::unavailable, status.error().message});
     else
       note(status);
     host_.counters().bytes_received.fetch_add(segments_->take_received(),
@@ -396,12 +398,13 @@ void Peer::on_garbage() {
 }
 
 void Peer::on_endpoint_failed(std::string reason) {
-  note_breakage(fmt::format("the connection to {} broke: {}", describe(), reason));
+  note_breakage(
+      {Code::unavailable, fmt::format("the connection to {} broke: {}", describe(), reason)});
 }
 
-void Peer::note_breakage(std::string what) {
+void Peer::note_breakage(Error what) {
   if (breakage_ || failure_) return;
-  breakage_ = Error{Code::unavailable, std::move(what)};
+  breakage_ = std::move(what);
   reason_until_ = std::chrono::steady_clock::now() + kReasonTime;
   host_.check_deadline_later(*this, reason_until_);
 }

@@ -127,7 +127,7 @@ private:
   void probe_memory();
   void send_frames();
   bool progress_until(TimePoint until);
-  void note_breakage(std::string what);
+  void note_breakage(Error what);
   void note(Status status);
   void note(Error error);
   void end_if_failed();
