@@ -6,16 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/runtime/cluster/cluster_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace troupe {
 namespace {
@@ -27,56 +25,7 @@ double since(SteadyTime::time_point begin) {
   return std::chrono::duration<double>(SteadyTime::now() - begin).count();
 }
 
-/// This program again as `child_main`, its standard output on a pipe. Killed at the end of scope.
-class Child {
-public:
-  explicit Child(std::vector<std::string> arguments) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    arguments.insert(arguments.begin(), {"process_test", "--child"});
-    std::vector<char*> pointers;
-    for (auto& argument : arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, pointers.data(), environ),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    output_ = ::fdopen(ends[0], "r");
-  }
-  ~Child() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      wait();
-    }
-    ::fclose(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void signal(int number) { ::kill(pid_, number); }
-  /// The next line of its output, without the end; empty at the end.
-  std::string line() {
-    char text[4096];
-    if (std::fgets(text, sizeof text, output_) == nullptr) return {};
-    std::string result = text;
-    if (!result.empty() && result.back() == '\n') result.pop_back();
-    return result;
-  }
-  int wait() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
-    return status;
-  }
-  std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-
-private:
-  pid_t pid_ = 0;
-  FILE* output_ = nullptr;
-};
+using Child = ChildProcess;
 
 /// A node or a head that lives until it is out; it says where it listens, then why it ended.
 int child_main(std::string_view what, const char* address) {

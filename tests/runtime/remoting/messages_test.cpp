@@ -277,12 +277,14 @@ TEST_P(Messages, ASpawnThatNobodyAnswersEndsWithItsTime) {
   nodes.network.release(b.id);
 }
 
-TEST_P(Messages, ASlowActorDoesNotHoldUpOthers) {
-  // It waits for a message that comes over the same connection, after its own.
+/// `a` asks an actor of `b` that answers only once a later message over the same connection is
+/// handled.
+template <caf::spawn_options Os>
+void expect_overtaking(TestNode& a, TestNode& b) {
   std::promise<void> go;
   auto gone = go.get_future().share();
   const auto slow =
-      reach(a, b, b.system().spawn<caf::detached>([gone](caf::event_based_actor*) -> caf::behavior {
+      reach(a, b, b.system().spawn<Os>([gone](caf::event_based_actor*) -> caf::behavior {
         return {[gone](std::int32_t x) {
           gone.wait();
           return x;
@@ -301,30 +303,16 @@ TEST_P(Messages, ASlowActorDoesNotHoldUpOthers) {
   EXPECT_EQ(got, 1);
 }
 
+TEST_P(Messages, ASlowActorDoesNotHoldUpOthers) {
+  expect_overtaking<caf::detached>(a, b);
+}
+
 TEST(RunInline, AnActorThatBlocksWhereItRunsIsOvertaken) {
-  // A cooperatively scheduled actor that misbehaves: only another message lets it go on.
+  // A cooperatively scheduled actor that misbehaves.
   RemotingFixture nodes{Network::ucx};
   auto& a = nodes.add("a");
   auto& b = nodes.add("b");
-  std::promise<void> go;
-  auto gone = go.get_future().share();
-  const auto slow = reach(a, b, b.system().spawn([gone](caf::event_based_actor*) -> caf::behavior {
-    return {[gone](std::int32_t x) {
-      gone.wait();
-      return x;
-    }};
-  }),
-                          "slow");
-  const auto quick = reach(a, b, b.system().spawn([&go](caf::event_based_actor*) -> caf::behavior {
-    return {[&go](std::int32_t) { go.set_value(); }};
-  }),
-                           "quick");
-  caf::scoped_actor self{a.system()};
-  auto response = self->request(slow, caf::infinite, std::int32_t{1});
-  self->send(quick, std::int32_t{2});
-  std::int32_t got = 0;
-  response.receive([&](std::int32_t x) { got = x; }, [](const caf::error&) {});
-  EXPECT_EQ(got, 1);
+  expect_overtaking<caf::no_spawn_options>(a, b);
 }
 
 TEST(RunInline, AnActorRunsWhereItsMessageArrivesUnlessThatIsSwitchedOff) {

@@ -4,14 +4,12 @@
 #include <numeric>
 
 #include <caf/all.hpp>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/runtime/remoting/remoting_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace troupe::remoting {
 namespace {
@@ -94,44 +92,27 @@ int serve(const std::string& tls, const std::vector<Place>& known) {
   for (;;) ::pause();
 }
 
-class Child {
+class Child : public ChildProcess {
 public:
-  explicit Child(std::string tls, const std::vector<Place>& known = {}) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    std::vector<std::string> words = {"/proc/self/exe", "--child", std::move(tls)};
-    for (const auto& p : known) {
-      words.push_back(to_string(p.node));
-      words.push_back(std::to_string(p.address.port));
-    }
-    std::vector<char*> args;
-    for (auto& word : words) args.push_back(word.data());
-    args.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, args[0], &actions, nullptr, args.data(), environ), 0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    FILE* out = ::fdopen(ends[0], "r");
+  explicit Child(const std::string& tls, const std::vector<Place>& known = {})
+      : ChildProcess(arguments(tls, known)) {
     char node[64] = {};
     unsigned port = 0;
-    EXPECT_EQ(std::fscanf(out, "%63s %u", node, &port), 2);
-    std::fclose(out);
+    EXPECT_EQ(std::sscanf(line().c_str(), "%63s %u", node, &port), 2);
     place = {NodeId::parse(node).value(), {"127.0.0.1", static_cast<std::uint16_t>(port)}};
-  }
-  ~Child() { kill(); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
   }
   Place place;
 
 private:
-  pid_t pid_ = -1;
+  static std::vector<std::string> arguments(const std::string& tls,
+                                            const std::vector<Place>& known) {
+    std::vector<std::string> words = {tls};
+    for (const auto& p : known) {
+      words.push_back(to_string(p.node));
+      words.push_back(std::to_string(p.address.port));
+    }
+    return words;
+  }
 };
 
 class Processes : public testing::TestWithParam<const char*> {

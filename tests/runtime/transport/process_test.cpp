@@ -4,14 +4,12 @@
 #include <cstdlib>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/runtime/transport/transport_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace troupe::transport {
 namespace {
@@ -55,39 +53,13 @@ int serve(const std::string& tls) {
   }
 }
 
-class Child {
+class Child : public ChildProcess {
 public:
-  explicit Child(const std::string& tls) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    // UCX's sockets are not close-on-exec.
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    std::string program = "/proc/self/exe", flag = "--child", list = tls;
-    char* args[] = {program.data(), flag.data(), list.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&pid_, args[0], &actions, nullptr, args, environ), 0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    FILE* out = ::fdopen(ends[0], "r");
-    unsigned port = 0;
-    EXPECT_EQ(std::fscanf(out, "%u", &port), 1);
-    std::fclose(out);
-    address = {"127.0.0.1", static_cast<std::uint16_t>(port)};
-  }
-  ~Child() { kill(); }
-  void signal(int number) const { ::kill(pid_, number); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  Address address;
+  explicit Child(const std::string& tls)
+      : ChildProcess({tls}),
+        address{"127.0.0.1", static_cast<std::uint16_t>(std::stoul("0" + line()))} {}
 
-private:
-  pid_t pid_ = -1;
+  const Address address;
 };
 
 class PeerProcess : public testing::TestWithParam<const char*> {

@@ -167,17 +167,18 @@ TEST(RunInline, RunsWorkOnTheThreadOfItsMessage) {
 }
 
 TEST(RunInline, LongWorkDoesNotStopTheTransport) {
-  Promise<bool> released, over;
+  Promise<bool> began, released, over;
   InlinePair pair;
   pair.work = [&](const std::string& text) {
     if (text != "long") return;
+    began.set(true);
     released.get();  // ends only once the transport has delivered the other message
     EXPECT_FALSE(pair.b.transport->on_progress_thread());
     over.set(true);
   };
   pair.connect();
   ASSERT_TRUE(pair.a.send(pair.to_b, "long").ok());
-  ASSERT_TRUE(pair.b.recorder.wait_messages(1));
+  ASSERT_TRUE(began.get());
   ASSERT_TRUE(pair.a.send(pair.to_b, "other").ok());
   ASSERT_TRUE(pair.b.recorder.wait_messages(2));
   released.set(true);
@@ -204,6 +205,23 @@ TEST(RunInline, WorkThatWaitsBehindLongWorkOverflows) {
   ASSERT_TRUE(pair.a.send(pair.to_b, "behind").ok());
   EXPECT_TRUE(overflowed.get());
   released.set(true);
+}
+
+TEST(RunInline, WorkThatMakesMoreWorkGoesOnWithoutAnyEventToWakeFor) {
+  Promise<bool> over;
+  InlinePair pair;
+  std::function<void(int)> link = [&](int left) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(60);
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    if (left == 0) return over.set(true);
+    const auto next = [&link, left] { link(left - 1); };
+    if (!pair.b.transport->run_inline(next, next)) next();
+  };
+  pair.work = [&](const std::string&) { link(300); };  // a series ends long before that
+  pair.connect();
+  ASSERT_TRUE(pair.a.send(pair.to_b, "x").ok());
+  EXPECT_TRUE(over.get());
+  pair.b.transport->stop();
 }
 
 TEST(RunInline, TheLeadComesBackTimeAndAgain) {
