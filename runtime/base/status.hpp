@@ -94,13 +94,14 @@ public:
     require();
     return std::get<0>(value_);
   }
-  T&& value() && {
+  /// By value: of what a call returned, a reference would outlive it.
+  T value() && {
     require();
     return std::move(std::get<0>(value_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

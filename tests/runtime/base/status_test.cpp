@@ -1,5 +1,8 @@
 #include "runtime/base/status.hpp"
 
+#include <type_traits>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace troupe {
@@ -41,6 +44,15 @@ TEST(Status, every_code_has_a_name_and_a_strange_number_is_unknown) {
   for (int code = 0; code <= 18; ++code)
     EXPECT_NE(to_string(static_cast<Code>(code)), "unknown") << code;
   EXPECT_EQ(to_string(static_cast<Code>(4711)), "unknown");
+}
+
+TEST(Result, what_a_call_returned_lives_as_long_as_what_is_bound_to_it) {
+  const auto call = []() -> Result<std::vector<int>> { return std::vector<int>{1, 2, 3}; };
+  static_assert(!std::is_reference_v<decltype(*call())>);
+  static_assert(!std::is_reference_v<decltype(call().value())>);
+  int sum = 0;
+  for (const int x : *call()) sum += x;
+  EXPECT_EQ(sum, 6);
 }
 
 TEST(StatusDeathTest, the_value_of_an_error_aborts_with_its_sentence) {
