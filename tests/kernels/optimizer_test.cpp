@@ -8,7 +8,6 @@
 
 #include "kernels/internal/loss.hpp"
 #include "kernels/internal/portable_math.hpp"
-#include "kernels/learning_rate.hpp"
 #include "kernels/philox.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/vector_ops.hpp"
@@ -94,52 +93,6 @@ TEST(Add, adds_element_by_element_into_another_run_or_its_own) {
 TEST(AddDeathTest, of_other_lengths_aborts_with_them) {
   std::vector<float> three(3), four(4);
   EXPECT_DEATH(add_in_place(three, four), "add of 3 and 4 floats into 3");
-}
-
-TEST(LearningRate, may_be_constant_after_a_warm_up) {
-  const LearningRate rate{.base = 0.5f, .warmup_steps = 4};
-  EXPECT_EQ(rate.at(0), 0.125f);
-  EXPECT_EQ(rate.at(3), 0.5f);
-  EXPECT_EQ(rate.at(1'000'000), 0.5f);
-}
-
-TEST(LearningRate, may_fall_in_steps) {
-  const LearningRate rate{
-      .schedule = LearningRate::Schedule::step, .base = 8.0f, .decay_steps = 10, .decay = 0.5f};
-  EXPECT_EQ(rate.at(9), 8.0f);
-  EXPECT_EQ(rate.at(10), 4.0f);
-  EXPECT_EQ(rate.at(59), 0.25f);
-  EXPECT_EQ(rate.at(~std::uint64_t{0}), 0.0f);
-}
-
-TEST(LearningRate, may_fall_along_half_a_cosine) {
-  const LearningRate rate{.schedule = LearningRate::Schedule::cosine,
-                          .base = 1.0f,
-                          .warmup_steps = 10,
-                          .total_steps = 110,
-                          .final_fraction = 0.1f};
-  EXPECT_EQ(rate.at(10), 1.0f);
-  EXPECT_NEAR(rate.at(60), 0.55f, 1e-6);
-  EXPECT_NEAR(rate.at(35), 0.1 + 0.9 * 0.5 * (1 + std::cos(std::acos(-1.0) / 4)), 1e-6);
-  EXPECT_EQ(rate.at(110), 0.1f);
-  EXPECT_EQ(rate.at(500), 0.1f);
-}
-
-TEST(LearningRate, refuses_what_makes_no_sense_by_name) {
-  using Schedule = LearningRate::Schedule;
-  for (auto [rate, name] :
-       {std::pair{LearningRate{.base = 0.0f}, "learning rate is 0"},
-        {LearningRate{.schedule = Schedule::step, .decay_steps = 0}, "decay_steps"},
-        {LearningRate{.schedule = Schedule::step, .decay = 2.0f}, "decay is 2"},
-        {LearningRate{.schedule = Schedule::cosine, .warmup_steps = 5, .total_steps = 5},
-         "total_steps is 5"},
-        {LearningRate{.schedule = Schedule::cosine, .final_fraction = 2.0f}, "final_fraction"}}) {
-    const Status status = rate.validate();
-    ASSERT_EQ(status.code(), Code::invalid_argument) << name;
-    EXPECT_THAT(status.error().message, HasSubstr(name));
-  }
-  EXPECT_EQ(parse_schedule("cosine").value(), Schedule::cosine);
-  EXPECT_THAT(parse_schedule("linear").error().message, HasSubstr("linear"));
 }
 
 TEST(PortableMath, agrees_with_the_c_library) {
