@@ -1,5 +1,6 @@
 #include "bench/all_reduce_worker.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -8,6 +9,7 @@
 
 #include <caf/all.hpp>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include "actors/collective/all_reduce.hpp"
 #include "actors/collective/reducer.hpp"
@@ -211,6 +213,7 @@ private:
 }  // namespace
 
 int run_worker(const WorkerOptions& options) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing is left when the benchmark is stopped
   const Status status = Worker(options).run();
   if (status.ok()) return 0;
   fmt::print(stderr, "all_reduce_bench, rank {}: {}\n", options.rank, to_string(status.error()));

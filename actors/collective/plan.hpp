@@ -13,12 +13,13 @@ namespace troupe::collective {
 
 /// What changes the speed of a reduction and never its result. Equal on all nodes.
 struct Tuning {
-  std::uint64_t chunk_bytes = 1 << 20;  ///< a bucket travels in runs of this size, so that transfer
-                                        ///< and addition overlap
-  std::uint64_t whole_bytes = 32 << 10;  ///< a bucket up to this size has one owner: fewer messages
-  std::uint64_t direct_bytes = 256 << 10;  ///< while a node sends at most this much for a bucket
-                                           ///< that way, all send to all: one hop, not two
-  bool direct_pair = true;                 ///< two nodes always do: it costs them no more bytes
+  std::uint64_t chunk_bytes = 512 << 10;  ///< a bucket travels in runs of this size, so that
+                                          ///< transfer and addition overlap, in cache
+  std::uint64_t whole_bytes =
+      256 << 10;                         ///< a bucket up to this size has one owner: fewer messages
+  std::uint64_t direct_bytes = 1 << 20;  ///< while a node sends at most this much for a bucket
+                                         ///< that way, all send to all: one hop, not two
+  bool direct_pair = true;               ///< two nodes always do: it costs them no more bytes
 };
 
 /// All that the nodes must agree on before they reduce. Travels inside messages.
