@@ -172,7 +172,8 @@ double perftest(const std::string& tls, const char* test, std::size_t size, int 
   Child client(words);
   double value = 0;
   for (auto line = client.line(); !line.empty(); line = client.line()) {
-    if (std::isdigit(static_cast<unsigned char>(line[0])) == 0) continue;
+    line.erase(0, line.find_first_not_of(' '));
+    if (line.empty() || std::isdigit(static_cast<unsigned char>(line[0])) == 0) continue;
     std::size_t at = 0;
     for (int i = 0; i < column; ++i) at = std::min(line.find(',', at), line.size() - 1) + 1;
     value = std::atof(line.c_str() + at);

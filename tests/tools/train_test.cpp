@@ -46,6 +46,27 @@ TEST_F(Train, ends_with_the_same_hash_on_one_and_on_three_nodes) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
+TEST_F(Train, ends_with_the_same_mnist_weights_on_any_number_of_nodes) {
+  const auto weights = folder_.path() / "final.safetensors";
+  std::string first;
+  for (const char* nodes : {"1", "2", "3", "4", "8"}) {
+    std::filesystem::remove(weights);
+    Process train({"train", TROUPE_EXAMPLES "/mnist/lenet.toml", "--nodes", nodes, "--set",
+                   "job.epochs=2", "--set", "checkpoint.directory=" + folder_.path().string()});
+    ASSERT_EQ(train.wait(), 0) << train.output();
+    std::smatch accuracy;
+    ASSERT_TRUE(std::regex_search(train.output(), accuracy,
+                                  std::regex("epoch 2/2: test accuracy ([0-9.]+)%")))
+        << train.output();
+    EXPECT_GT(std::stod(accuracy[1]), 93.0) << train.output();
+    std::ifstream file(weights, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (first.empty()) first = bytes;
+    ASSERT_GT(bytes.size(), 100'000u);
+    EXPECT_TRUE(bytes == first) << nodes << " nodes";
+  }
+}
+
 TEST_F(Train, goes_on_after_kill_9_of_a_node_to_the_same_weights) {
   Process undisturbed({"train", job_file(400), "--nodes", "2"});
   ASSERT_EQ(undisturbed.wait(), 0) << undisturbed.output();
