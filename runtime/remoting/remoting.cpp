@@ -59,7 +59,7 @@ public:
   ~RemotingImpl() override {
     stop();
     endpoint_->wait_idle();
-    system_.reset();
+    destroy(std::move(system_));
   }
 
   caf::actor_system& system() override { return *system_; }

@@ -97,6 +97,24 @@ TEST_F(Train, drains_on_an_interrupt_and_leaves_nothing_running) {
   for (pid_t node : nodes) EXPECT_FALSE(runs(node));
 }
 
+TEST(Cluster, a_node_leaves_and_a_head_ends_when_told_to_stop) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Process head({"head", "--listen", "127.0.0.1:0"});
+    ASSERT_TRUE(head.read_until("nodes join")) << head.output();
+    std::smatch at;
+    ASSERT_TRUE(std::regex_search(head.output(), at, std::regex("127.0.0.1:[0-9]+")));
+    Process node({"node", "--head", at[0].str()}), other({"node", "--head", at[0].str()});
+    ASSERT_TRUE(node.read_until("joined")) << node.output();
+    ASSERT_TRUE(other.read_until("joined")) << other.output();
+    node.signal(signal);
+    EXPECT_EQ(node.wait(), 0) << node.output();
+    EXPECT_NE(node.output().find("left the cluster"), std::string::npos) << node.output();
+    head.signal(signal);
+    EXPECT_EQ(head.wait(), 0) << head.output();
+    EXPECT_EQ(other.wait(), 0) << other.output();
+  }
+}
+
 TEST_F(Train, nodes_end_when_the_command_is_killed) {
   Process train({"train", job_file(10000), "--nodes", "2"});
   ASSERT_TRUE(train.read_until("epoch 2/")) << train.output();

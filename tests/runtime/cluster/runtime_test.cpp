@@ -197,6 +197,24 @@ TEST(Runtime, ends_the_actors_that_were_spawned_through_it) {
   head->stop();
 }
 
+TEST(Runtime, stops_on_any_thread_while_others_that_used_it_live_on) {
+  auto head = start_head();  // this thread made it
+  std::promise<void> used, stopped;
+  std::thread other([&] {
+    {
+      caf::scoped_actor self{head->system()};
+      self->send(self, 1);
+      self->receive([](int) {});
+    }
+    used.set_value();
+    stopped.get_future().wait();
+  });
+  used.get_future().wait();
+  std::thread([&] { head->stop(); }).join();
+  stopped.set_value();
+  other.join();
+}
+
 TEST(Runtime, stops_twice_and_from_two_threads) {
   auto head = start_head();
   auto node = join(head->address());
