@@ -36,7 +36,7 @@ using Self = caf::stateful_actor<State>;
 caf::behavior source(Self* self, int count) {
   auto& out = self->state.ports.output<int>("numbers");
   const auto pump = [self, &out, count] {
-    while (self->state.next < count && out.ready()) EXPECT_TRUE(out.send(self->state.next++).ok());
+    while (self->state.next < count && out.ready()) (void)out.send(self->state.next++);
     if (self->state.next == count) out.finish();
   };
   out.on_ready(pump);
@@ -48,7 +48,7 @@ caf::behavior source(Self* self, int count) {
 caf::behavior worker(Self* self) {
   auto& out = self->state.ports.output<int>("squares");
   auto& in = self->state.ports.input<int>(
-      "numbers", [&out](int n, const Origin&) { EXPECT_TRUE(out.send(n * n).ok()); });
+      "numbers", [&out](int n, const Origin&) { (void)out.send(n * n); });
   in.on_finished([&out] { out.finish(); });
   return self->state.ports.handlers();
 }
