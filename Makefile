@@ -5,12 +5,14 @@
 #   DEPS=no   do not look for Debian packages (they are there by other means)
 #   NODES=N   node processes of `make train` (default 2)
 #   JOB=FILE  job of `make train`
+#   PYTHON=FILE  interpreter with PyTorch for `make bench` (default python3; without it, no peer)
 #   PREFIX=DIR  where `make install` puts it (default /usr/local)
 
 JOBS   ?= $(shell nproc)
 DEPS   ?= yes
 NODES  ?= 2
 JOB    ?= examples/mnist/lenet.toml
+PYTHON ?= python3
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
@@ -48,7 +50,9 @@ test: deps-test build/dev/build.ninja
 
 bench: deps-bench build/release/build.ninja
 	cmake --build --preset release --parallel $(JOBS)
-	build/release/tools/troupe bench
+	build/release/bench/remoting_bench
+	build/release/bench/all_reduce_bench
+	bench/training_bench.py --python $(PYTHON)
 
 install: troupe
 	cmake --build --preset release --parallel $(JOBS)
