@@ -27,9 +27,6 @@ target_compile_options(
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE}
                                                   -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # With it GCC sees uninitialized variables in std::function that are not.
-  target_compile_options(troupe_options
-                         INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   # CAF's headers bind a reference to the empty tuple behind a null pointer when a function without
   # arguments is spawned. An access through a null pointer is seen all the same, by the other one.
   if(TROUPE_SANITIZE MATCHES "address.*undefined")

@@ -1,6 +1,8 @@
 #include "tools/signals.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,11 +15,13 @@ namespace {
 
 // Wakes the waiting thread at the end.
 constexpr int kWake = SIGUSR2;
+/// Wrappers such as timeout(1) signal a process and then its group.
+constexpr auto kOneAndTheSame = std::chrono::milliseconds(300);
 
 sigset_t handled() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, kWake}) sigaddset(&set, signal);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, kWake}) sigaddset(&set, signal);
   return set;
 }
 
@@ -37,7 +41,8 @@ void Signals::on_signal(std::function<void(int)> callback) {
 
 void Signals::wait() {
   sigset_t set = handled();
-  for (int count = 0;;) {
+  std::optional<std::chrono::steady_clock::time_point> first;
+  while (true) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || number == kWake) return;
     std::function<void(int)> callback;
@@ -45,8 +50,14 @@ void Signals::wait() {
       MutexLock lock(mutex_);
       callback = callback_;
     }
-    if (++count > 1 || !callback) _exit(kInterrupted);
-    callback(number);
+    if (!callback) _exit(kInterrupted);
+    const auto now = std::chrono::steady_clock::now();
+    if (!first) {
+      first = now;
+      callback(number);
+    } else if (now - *first > kOneAndTheSame) {
+      _exit(kInterrupted);
+    }
   }
 }
 

@@ -152,7 +152,12 @@ Result<std::unique_ptr<Remoting>> make_remoting(Options options, transport::Tran
     return Error{Code::invalid_argument, "remoting needs a node id; take the transport's"};
   if (options.threads == 0)
     return Error{Code::invalid_argument, "remoting needs at least 1 thread for actors, not 0"};
-  return std::unique_ptr<Remoting>(std::make_unique<RemotingImpl>(std::move(options), transport));
+  try {
+    return std::unique_ptr<Remoting>(std::make_unique<RemotingImpl>(std::move(options), transport));
+  } catch (const std::exception& e) {
+    // From the program's own `configure`.
+    return Error{Code::internal, fmt::format("the actor system cannot be set up: {}", e.what())};
+  }
 }
 
 }  // namespace troupe::remoting

@@ -42,6 +42,7 @@ Result<Figure> repeat(std::string what, std::string unit, std::size_t runs,
 Result<std::vector<Figure>> measure(const Options& options, bool shared_memory) {
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
   runtime_options.name = "head";
+  runtime_options.slots = 0;  // or it would be a peer of its own
   runtime_options.token = to_string(NodeId::random());
   runtime_options.shared_memory = shared_memory;
   LocalCluster cluster;

@@ -111,6 +111,8 @@ Error unknown_key(const Entry& entry) {
                                                       : fmt::format("did you mean '{}'?", meant)));
 }
 
+constexpr std::ptrdiff_t kMaxDots = 1000;
+
 Error wrong_type(const Entry& entry, std::string_view wanted) {
   const auto kind = kind_of(*entry.node);
   return wrong(entry.where,
@@ -119,6 +121,16 @@ Error wrong_type(const Entry& entry, std::string_view wanted) {
 }
 
 Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
+  // The parser calls itself for each part of a dotted key, and would run out of stack.
+  for (std::size_t line = 1, begin = 0; begin < text.size(); ++line) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    const auto dots = std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 text.begin() + static_cast<std::ptrdiff_t>(end), '.');
+    if (dots > kMaxDots)
+      return wrong(fmt::format("{}:{}", source, line),
+                   fmt::format("{} dots in one line; at most {}", dots, kMaxDots));
+    begin = end + 1;
+  }
   try {
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {

@@ -36,7 +36,7 @@ public:
     struct stat info {};
     if (::fstat(fd, &info) != 0) return system_error("look at", file, errno);
     if (!S_ISREG(info.st_mode))
-      return Error{Code::io_error,
+      return Error{Code::invalid_argument,
                    fmt::format("{} is not a regular file; name a data file", file.native())};
     opened->size_ = static_cast<std::uint64_t>(info.st_size);
     if (opened->size_ == 0)

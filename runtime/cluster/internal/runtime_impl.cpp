@@ -15,6 +15,7 @@ namespace troupe::cluster {
 namespace {
 
 constexpr std::uint32_t kMaxSlots = 65536;
+constexpr std::size_t kMaxThreads = 4096;
 
 /// What can be said of the options without trying them.
 Status validate(const RuntimeOptions& options, const membership::Timing& timing) {
@@ -31,6 +32,9 @@ Status validate(const RuntimeOptions& options, const membership::Timing& timing)
   if (options.slots > kMaxSlots)
     return {Code::invalid_argument,
             fmt::format("{} slots on one node; {} at most", options.slots, kMaxSlots)};
+  if (options.threads > kMaxThreads)
+    return {Code::invalid_argument,
+            fmt::format("{} threads for actors; {} at most", options.threads, kMaxThreads)};
   if (options.join_timeout <= Duration::zero())
     return {Code::invalid_argument, "a join timeout of no time; give it some seconds"};
   return {};
@@ -55,7 +59,8 @@ Status RuntimeImpl::open() {
   TROUPE_TRY(make_transports());
   remoting::Options remoting;
   remoting.node = id_;
-  remoting.threads = options_.threads != 0 ? options_.threads : options_.slots + 1;
+  remoting.threads = options_.threads != 0 ? options_.threads
+                                           : std::min<std::size_t>(options_.slots + 1, kMaxThreads);
   remoting.run_inline = options_.run_inline;
   remoting.configure = options_.configure;
   TROUPE_ASSIGN(remoting_, remoting::make_remoting(std::move(remoting), *actors_));
@@ -239,19 +244,33 @@ namespace troupe {
 
 using cluster::RuntimeImpl;
 
-Result<std::unique_ptr<Runtime>> Runtime::start_cluster(RuntimeOptions options) {
+namespace {
+
+/// A runtime that `begin` has begun. The standard library throws where the system has no thread or
+/// memory left.
+template <class Begin>
+Result<std::unique_ptr<Runtime>> make_runtime(RuntimeOptions options, Begin begin) try {
   auto runtime = std::make_unique<RuntimeImpl>(std::move(options));
   TROUPE_TRY(runtime->open());
-  TROUPE_TRY(runtime->lead());
+  TROUPE_TRY(begin(*runtime));
   return std::unique_ptr<Runtime>(std::move(runtime));
+} catch (const std::exception& e) {
+  return Error{Code::resource_exhausted,
+               fmt::format("this node cannot start: {}; look at the limits of threads and memory "
+                           "(ulimit -u, ulimit -v)",
+                           e.what())};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> Runtime::start_cluster(RuntimeOptions options) {
+  return make_runtime(std::move(options), [](RuntimeImpl& runtime) { return runtime.lead(); });
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::join(const transport::Address& head,
                                                RuntimeOptions options) {
-  auto runtime = std::make_unique<RuntimeImpl>(std::move(options));
-  TROUPE_TRY(runtime->open());
-  TROUPE_TRY(runtime->join(head));
-  return std::unique_ptr<Runtime>(std::move(runtime));
+  return make_runtime(std::move(options),
+                      [&head](RuntimeImpl& runtime) { return runtime.join(head); });
 }
 
 }  // namespace troupe

@@ -44,7 +44,13 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::make(const UcxContext& context, Re
   params.am_alignment = 8;
   ucp_worker_h worker = nullptr;
   const ucs_status_t status = ucp_worker_create(context.get(), &params, &worker);
-  if (status != UCS_OK) return ucx_error("make a worker", status);
+  if (status != UCS_OK) {
+    Error error = ucx_error("make a worker", status);
+    error.message +=
+        "; it needs a few MiB of /dev/shm (or start without shared memory) and some twenty "
+        "descriptors for each peer (ulimit -n)";
+    return error;
+  }
   std::unique_ptr<UcxWorker> made(new UcxWorker(worker, receiver));
   TROUPE_TRY(made->prepare());
   return made;

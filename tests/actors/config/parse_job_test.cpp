@@ -182,6 +182,9 @@ TEST(ParseJob, text_that_is_not_toml_is_refused_with_its_place) {
   EXPECT_THAT(refusal("[job]\nranks = 8\nranks = 9"), StartsWith("mnist.toml:3:"));
   EXPECT_THAT(refusal("[job]\nname = \"\xff\""), StartsWith("mnist.toml:2:"));
   EXPECT_THAT(refusal(std::string((1 << 20) + 1, '#')), HasSubstr("too long"));
+  std::string deep = "a=1\n";
+  for (int i = 0; i < 100'000; ++i) deep += "a.";
+  EXPECT_THAT(refusal(deep + "b=1"), AllOf(StartsWith("mnist.toml:2:"), HasSubstr("dots")));
 }
 
 TEST(ParseJob, an_override_without_key_or_value_says_how_to_write_it) {

@@ -66,9 +66,9 @@ TEST_F(Idx, a_file_that_is_not_there_is_named) {
 }
 
 TEST_F(Idx, what_is_no_file_is_refused) {
-  EXPECT_EQ(read_idx(folder_).code(), Code::io_error);
+  EXPECT_EQ(read_idx(folder_).code(), Code::invalid_argument);
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(read_idx(folder_ / "pipe").code(), Code::io_error);
+  EXPECT_EQ(read_idx(folder_ / "pipe").code(), Code::invalid_argument);
 }
 
 TEST_F(Idx, an_empty_file_is_refused) {

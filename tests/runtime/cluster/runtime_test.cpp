@@ -186,6 +186,17 @@ TEST(Runtime, refuses_options_that_make_no_sense) {
   EXPECT_EQ(Runtime::start_cluster(options).code(), Code::invalid_argument);
 }
 
+TEST(Runtime, says_what_a_program_threw_while_it_was_set_up) {
+  auto options = test_options();
+  options.configure = [](caf::actor_system_config&) { throw std::runtime_error("no such type"); };
+  const auto runtime = Runtime::start_cluster(options);
+  ASSERT_FALSE(runtime.ok());
+  EXPECT_THAT(runtime.error().message, HasSubstr("no such type"));
+  options = test_options();
+  options.threads = 100'000;
+  EXPECT_EQ(Runtime::start_cluster(options).code(), Code::invalid_argument);
+}
+
 TEST(Runtime, ends_the_actors_that_were_spawned_through_it) {
   auto head = start_head();
   auto node = join(head->address());

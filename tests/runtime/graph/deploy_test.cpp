@@ -47,8 +47,8 @@ caf::behavior source(Self* self, int count) {
 /// Passes on the square of each number.
 caf::behavior worker(Self* self) {
   auto& out = self->state.ports.output<int>("squares");
-  auto& in = self->state.ports.input<int>(
-      "numbers", [&out](int n, const Origin&) { (void)out.send(n * n); });
+  auto& in = self->state.ports.input<int>("numbers",
+                                          [&out](int n, const Origin&) { (void)out.send(n * n); });
   in.on_finished([&out] { out.finish(); });
   return self->state.ports.handlers();
 }
