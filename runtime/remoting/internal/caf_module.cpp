@@ -1,5 +1,8 @@
 #include "runtime/remoting/internal/caf_module.hpp"
 
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -11,32 +14,48 @@
 namespace troupe::remoting {
 namespace {
 
-/// Loggers of actor systems that are gone, until no thread remembers them. Threads: any.
-class OldLoggers {
+/// The memory of an actor system that is gone and its logger, which still speaks to it.
+struct OldSystem {
+  caf::intrusive_ptr<caf::logger> logger;
+  void* memory = nullptr;
+  // What the logger's destructor uses of it.
+  std::mutex* mutex = nullptr;
+  std::condition_variable* condition = nullptr;
+
+  void destroy() {
+    std::construct_at(mutex);
+    std::construct_at(condition);
+    logger.reset();
+    std::destroy_at(condition);
+    std::destroy_at(mutex);
+    ::operator delete(memory);
+  }
+};
+
+/// Those whose logger some thread remembers. Threads: any.
+class OldSystems {
 public:
-  void add(caf::intrusive_ptr<caf::logger> logger) {
+  void add(OldSystem system) {
     MutexLock lock(mutex_);
-    loggers_.push_back(std::move(logger));
+    systems_.push_back(std::move(system));
   }
   void sweep() {
     MutexLock lock(mutex_);
-    std::erase_if(loggers_, [](caf::intrusive_ptr<caf::logger>& logger) {
-      if (logger->get_reference_count() != 1) return false;
-      // Without its destructor, which would speak to its actor system. One that logs nothing holds
-      // nothing.
-      ::operator delete(static_cast<void*>(logger.detach()));
+    std::erase_if(systems_, [](OldSystem& system) {
+      if (system.logger->get_reference_count() != 1) return false;
+      system.destroy();
       return true;
     });
   }
 
 private:
   Mutex mutex_;
-  std::vector<caf::intrusive_ptr<caf::logger>> loggers_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<OldSystem> systems_ TROUPE_GUARDED_BY(mutex_);
 };
 
-OldLoggers& old_loggers() {
-  static auto* const loggers = new OldLoggers;  // NOLINT: threads may end after static objects
-  return *loggers;
+OldSystems& old_systems() {
+  static auto* const systems = new OldSystems;  // NOLINT: threads may end after static objects
+  return *systems;
 }
 
 }  // namespace
@@ -52,13 +71,18 @@ public:
 
   void init(actor_system_config&) override { system_.node_ = node_; }
   void start() override {}
-  void stop() override {
-    if (system_.logger().verbosity() != CAF_LOG_LEVEL_QUIET) return;
-    troupe::remoting::old_loggers().add(system_.logger_);
-    system_.logger_dtor_done_ = true;
-  }
+  void stop() override {}
   id_t id() const override { return network_manager; }
   void* subtype_ptr() override { return this; }
+
+  /// Destroys the system without waiting for its logger's end.
+  static troupe::remoting::OldSystem destroy(actor_system& system) {
+    troupe::remoting::OldSystem old{system.logger_, &system, &system.logger_dtor_mtx_,
+                                    &system.logger_dtor_cv_};
+    system.logger_dtor_done_ = true;
+    system.~actor_system();
+    return old;
+  }
 
 private:
   actor_system& system_;
@@ -77,9 +101,11 @@ void set_node_id(caf::actor_system_config& config, caf::node_id node) {
 }
 
 void destroy(std::unique_ptr<caf::actor_system> system) {
+  static_assert(alignof(caf::actor_system) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
   caf::logger::set_current_actor_system(nullptr);
-  system.reset();
-  old_loggers().sweep();
+  if (system->logger().verbosity() != CAF_LOG_LEVEL_QUIET) return system.reset();
+  old_systems().add(caf::net::middleman::destroy(*system.release()));
+  old_systems().sweep();
 }
 
 }  // namespace troupe::remoting
