@@ -64,6 +64,15 @@ Result<WrittenFile> CheckpointStore::save_final(std::vector<TensorView> tensors,
   return write_safetensors(*files_, directory_ / kFinalName, std::move(tensors), metadata);
 }
 
+Status CheckpointStore::check_writable(const std::string& who) {
+  TROUPE_TRY(files_->create_directory(directory_));
+  const path probe = directory_ / (".writable-" + who);
+  TROUPE_ASSIGN(auto file, files_->create(probe));
+  const Status written = file->close();
+  const Status removed = files_->remove(probe);
+  return written.ok() ? removed : written;
+}
+
 Result<std::vector<CheckpointStore::Entry>> CheckpointStore::list() const {
   auto names = files_->list(directory_);
   if (names.code() == Code::not_found) return std::vector<Entry>{};

@@ -33,6 +33,10 @@ public:
   /// Writes the job's result.
   Result<WrittenFile> save_final(std::vector<TensorView> tensors, const Metadata& metadata);
 
+  /// Makes the folder, and writes and removes a file in it; `who` is part of its name. Errors:
+  /// those of the file system.
+  Status check_writable(const std::string& who);
+
   struct Entry {
     std::uint64_t step = 0;
     std::filesystem::path path;

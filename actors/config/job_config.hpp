@@ -62,6 +62,13 @@ struct OperationConfig {
   std::uint32_t prefetch = 2;                           ///< batches a loader is ahead
 };
 
+/// Which nodes a job runs on, while it runs.
+struct ElasticConfig {
+  std::uint32_t min_nodes = 1;      ///< with fewer it waits for more
+  std::uint32_t max_nodes = 0;      ///< it uses no more; 0: as many as there are, up to its ranks
+  std::uint64_t wait_seconds = 60;  ///< below min_nodes, before it stops with a checkpoint
+};
+
 /// Everything that a job is. The result is a function of `model`, `data` (the files' content, not
 /// their names), `optimizer`, `ranks`, `epochs`, `seed` and `threads_per_rank`; the rest changes
 /// only speed and where things are written.
@@ -79,6 +86,7 @@ struct JobConfig {
   OptimizerConfig optimizer;
   CheckpointConfig checkpoint;
   OperationConfig operation;
+  ElasticConfig elastic;
 
   std::uint64_t batch_per_rank() const { return ranks == 0 ? 0 : data.batch / ranks; }
 

@@ -2,37 +2,36 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include "actors/job/job_machine.hpp"
 #include "actors/train/events.hpp"
 #include "runtime/base/node_id.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::train {
 
-/// A node that the job uses, and the reducer on it. Reducers are told to halt and to save.
-struct JobNode {
-  NodeId node;
-  std::string name;
-};
-
 // Local commands to the job actor.
 
-/// All actors of the job are deployed; `reducers[i]` is on `nodes[i]`.
+/// All actors of `generation` are deployed; `reducers[i]` is on the generation's node i.
 struct Deployed {
+  std::uint64_t generation = 0;
   std::vector<caf::actor> reducers;
   std::size_t actors = 0;  ///< how many will say Ready
 };
 /// The actors could not be started, and those that were are being stopped.
 struct DeploymentFailed {
+  std::uint64_t generation = 0;
   Error reason;
 };
-/// A node left the cluster.
+/// A node with slots is in the cluster, or left it.
+struct NodeJoined {
+  JobNode node;
+};
 struct NodeDeparted {
   NodeId node;
   Error reason;
@@ -40,23 +39,24 @@ struct NodeDeparted {
 struct CancelRequested {};
 
 struct JobActorSetup {
-  std::uint64_t generation = 1;
-  JobStarted
-      started;  ///< told to the observer when all are ready, with what they say of data and model
-  std::vector<JobNode> nodes;
+  JobMachine::Options machine;
+  std::vector<JobNode> nodes;  ///< that are there
   JobObserver* observer = nullptr;
-  /// Called once, at the end, on the actor's thread.
-  std::function<void(JobEnded)> done;
+  std::function<Status()> starting;  ///< once, before the first step
+  // Called on the actor's thread, so they only queue.
+  std::function<void(std::uint64_t generation, std::vector<JobNode> nodes)> deploy;
+  std::function<void(std::uint64_t generation)> discard;
+  std::function<void(JobEnded)> done;  ///< once, at the end
 };
 
-/// Follows a job on the head: waits until its actors are ready and agree, begins, passes on what
-/// they report, and brings it to an end: finished, failed (survivors halt, the most advanced one
-/// writes a checkpoint), or cancelled (the same).
+/// Runs a job's machine on the head: what it decides goes to the job's actors, and what they say to
+/// it.
 caf::actor spawn_job_actor(caf::actor_system& system, JobActorSetup setup);
 
 }  // namespace troupe::train
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Deployed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::DeploymentFailed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeJoined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeDeparted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::CancelRequested)

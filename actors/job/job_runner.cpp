@@ -1,7 +1,9 @@
 #include "actors/job/job_runner.hpp"
 
 #include <algorithm>
-#include <future>
+#include <deque>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include <caf/send.hpp>
@@ -17,30 +19,30 @@
 namespace troupe::train {
 namespace {
 
-/// A job has one placement for all its life.
-constexpr std::uint64_t kGeneration = 1;
 /// How long an actor may take to be spawned and set up: the first on a node reads the data.
 constexpr auto kActorTimeout = std::chrono::seconds(60);
 
-/// The nodes that a job runs on: the first `wanted` (0: all) with slots, in the order of joining,
-/// and no more than there are ranks.
-Result<std::vector<Member>> choose_nodes(const View& view, std::size_t wanted,
-                                         std::uint32_t ranks) {
-  std::vector<Member> nodes;
+/// The nodes with slots, in the order of joining.
+std::vector<JobNode> nodes_in(const View& view) {
+  std::vector<JobNode> nodes;
   for (const auto& member : view.members)
-    if (member.slots > 0) nodes.push_back(member);
-  if (nodes.empty())
+    if (member.slots > 0) nodes.push_back({member.node, member.name});
+  return nodes;
+}
+
+/// Whether there is a node at all, and as many as the submitter wants.
+Status check_nodes(const View& view, std::size_t wanted) {
+  const auto count = nodes_in(view).size();
+  if (count == 0)
     return Error{
         Code::unavailable,
         "no node of the cluster offers slots; start one with `troupe node --head HOST:PORT`"};
-  if (wanted > nodes.size())
+  if (wanted > count)
     return Error{Code::unavailable,
                  fmt::format("the job wants {} nodes and {} are there; start more "
                              "or ask for fewer",
-                             wanted, nodes.size())};
-  if (wanted > 0) nodes.resize(wanted);
-  if (nodes.size() > ranks) nodes.resize(ranks);
-  return nodes;
+                             wanted, count)};
+  return {};
 }
 
 /// The checkpoint that a resumed job goes on from.
@@ -70,9 +72,22 @@ struct JobRunner::State {
       : runtime(r), config(std::move(c)), options(o), observer(x) {}
 
   Result<JobEnded> run();
-  Result<graph::Deployment> deploy(const std::vector<Member>& nodes, const std::string& resume_from,
-                                   const caf::actor& actor);
-  Result<JobEnded> follow(const std::vector<Member>& nodes, const std::string& resume_from);
+  Result<JobEnded> follow(const std::string& resume_from);
+  Result<graph::Deployment> deploy(std::uint64_t generation, const std::vector<JobNode>& nodes,
+                                   const std::string& resume_from, const caf::actor& actor);
+
+  void queue(std::function<void()> task) {
+    MutexLock lock(mutex);
+    tasks.push_back(std::move(task));
+    queued.notify_all();
+  }
+  std::function<void()> next_task() {
+    MutexLock lock(mutex);
+    while (tasks.empty()) queued.wait(mutex);
+    auto task = std::move(tasks.front());
+    tasks.pop_front();
+    return task;
+  }
 
   /// Makes the job actor known to cancel(); false if it was cancelled before.
   bool publish(const caf::actor& actor) {
@@ -85,36 +100,44 @@ struct JobRunner::State {
   JobConfig config;
   Options options;
   JobObserver& observer;
-  bool followed = false;  // there was a job actor
+  bool followed = false;                                   // there was a job actor
+  std::map<std::uint64_t, graph::Deployment> deployments;  // by generation
+
   Mutex mutex;
+  CondVar queued;
+  std::deque<std::function<void()>> tasks TROUPE_GUARDED_BY(mutex);
   bool cancelled TROUPE_GUARDED_BY(mutex) = false;
   caf::actor job_actor TROUPE_GUARDED_BY(mutex);
 };
 
 Result<JobEnded> JobRunner::State::run() {
   TROUPE_TRY(config.validate());
-  TROUPE_ASSIGN(auto nodes, choose_nodes(runtime.view(), options.nodes, config.ranks));
+  TROUPE_TRY(check_nodes(runtime.view(), options.nodes));
   std::string resume_from;
   if (options.resume) {
     TROUPE_ASSIGN(resume_from, newest_checkpoint(config, observer));
-  } else {
-    TROUPE_TRY(clear_checkpoints(config, observer));
   }
-  return follow(nodes, resume_from);
+  return follow(resume_from);
 }
 
-Result<graph::Deployment> JobRunner::State::deploy(const std::vector<Member>& nodes,
+Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
+                                                   const std::vector<JobNode>& nodes,
                                                    const std::string& resume_from,
                                                    const caf::actor& actor) {
+  const View view = runtime.view();
   std::vector<graph::NodeOffer> offers;
-  for (const auto& node : nodes) offers.push_back(graph::offer_of(node));
+  for (const auto& node : nodes) {
+    const auto* member = view.find(node.node);
+    if (member == nullptr)
+      return Error{Code::unavailable, fmt::format("node '{}' has left the cluster", node.name)};
+    offers.push_back(graph::offer_of(*member));
+  }
   Setup setup;
   setup.job = options.job;
   setup.config = config.to_toml();
   setup.resume_from = resume_from;
   setup.job_actor = actor;
-  TROUPE_ASSIGN(auto placement,
-                graph::place(*job_graph(config), offers, config.ranks, kGeneration));
+  TROUPE_ASSIGN(auto placement, graph::place(*job_graph(config), offers, config.ranks, generation));
   setup.node_of_rank = placement.rank_nodes;
   graph::FunctionSpawner spawner(
       [this](NodeId node, const std::string& type, caf::message arguments) {
@@ -124,45 +147,70 @@ Result<graph::Deployment> JobRunner::State::deploy(const std::vector<Member>& no
                        {.answer_timeout = kActorTimeout});
 }
 
-Result<JobEnded> JobRunner::State::follow(const std::vector<Member>& nodes,
-                                          const std::string& resume_from) {
-  std::promise<JobEnded> ended;
+Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
+  std::optional<JobEnded> outcome;
+  caf::actor actor;
   JobActorSetup setup;
-  setup.generation = kGeneration;
-  setup.started.job = options.job;
-  setup.started.name = config.name;
-  setup.started.ranks = config.ranks;
-  setup.started.nodes = static_cast<std::uint32_t>(nodes.size());
-  setup.started.epochs = config.epochs;
-  setup.started.global_batch = config.data.batch;
-  for (const auto& node : nodes) setup.nodes.push_back({node.node, node.name});
+  auto& machine = setup.machine;
+  machine.started.job = options.job;
+  machine.started.name = config.name;
+  machine.started.ranks = config.ranks;
+  machine.started.epochs = config.epochs;
+  machine.started.global_batch = config.data.batch;
+  machine.min_nodes = config.elastic.min_nodes;
+  machine.max_nodes = config.elastic.max_nodes;
+  if (options.nodes > 0)
+    machine.max_nodes =
+        machine.max_nodes == 0
+            ? static_cast<std::uint32_t>(options.nodes)
+            : std::min(machine.max_nodes, static_cast<std::uint32_t>(options.nodes));
+  machine.wait = std::chrono::seconds(config.elastic.wait_seconds);
   setup.observer = &observer;
-  setup.done = [&ended](JobEnded x) { ended.set_value(std::move(x)); };
+  // Not before data and nodes were found to be right.
+  setup.starting = [this, &resume_from] {
+    return resume_from.empty() ? clear_checkpoints(config, observer) : Status{};
+  };
+  setup.deploy = [&](std::uint64_t generation, std::vector<JobNode> nodes) {
+    queue([&, generation, nodes = std::move(nodes)] {
+      // Only the first generation starts from a file: later ones get their state from nodes.
+      auto made = deploy(generation, nodes, generation == 1 ? resume_from : std::string(), actor);
+      if (!made.ok()) return caf::anon_send(actor, DeploymentFailed{generation, made.error()});
+      caf::anon_send(actor, Deployed{generation, made->replicas("reducer"), made->size()});
+      deployments.emplace(generation, std::move(*made));
+    });
+  };
+  setup.discard = [&](std::uint64_t generation) {
+    // Those of a lost node are gone already.
+    queue([&, generation] { deployments.erase(generation); });
+  };
+  setup.done = [&](JobEnded x) { queue([&, x = std::move(x)] { outcome = x; }); };
   followed = true;
-  const auto actor = spawn_job_actor(runtime.system(), std::move(setup));
-
-  const auto subscription =
-      runtime.subscribe([actor](const View&, const std::vector<Departure>& departures) {
+  setup.nodes = nodes_in(runtime.view());
+  auto known = setup.nodes;
+  actor = spawn_job_actor(runtime.system(), std::move(setup));
+  const auto subscription = runtime.subscribe(
+      [&actor, known](const View& view, const std::vector<Departure>& departures) mutable {
         for (const auto& x : departures) caf::anon_send(actor, NodeDeparted{x.node, x.reason});
+        for (auto& node : nodes_in(view)) {
+          if (std::find(known.begin(), known.end(), node) != known.end()) continue;
+          known.push_back(node);
+          caf::anon_send(actor, NodeJoined{node});
+        }
       });
-  // One that left before the subscription would be missed.
-  for (const auto& node : nodes)
-    if (runtime.view().find(node.node) == nullptr)
+  // What happened before the subscription would be missed.
+  const View view = runtime.view();
+  for (const auto& node : known)
+    if (view.find(node.node) == nullptr)
       caf::anon_send(actor, NodeDeparted{node.node, {Code::unavailable, "it left the cluster"}});
+  for (const auto& node : nodes_in(view)) caf::anon_send(actor, NodeJoined{node});
   if (!publish(actor)) caf::anon_send(actor, CancelRequested{});
 
-  auto deployment = deploy(nodes, resume_from, actor);
-  if (deployment.ok())
-    caf::anon_send(actor, Deployed{deployment->replicas("reducer"), deployment->size()});
-  else
-    caf::anon_send(actor, DeploymentFailed{deployment.error()});
-
-  JobEnded outcome = ended.get_future().get();
+  while (!outcome) next_task()();
   runtime.unsubscribe(subscription);
-  if (deployment.ok()) (void)deployment->undeploy();  // those of a lost node are gone already
+  deployments.clear();
   publish({});
-  if (outcome.code != 0) return Error{static_cast<Code>(outcome.code), outcome.message};
-  return outcome;
+  if (outcome->code != 0) return Error{static_cast<Code>(outcome->code), outcome->message};
+  return *outcome;
 }
 
 JobRunner::JobRunner(Runtime& runtime, JobConfig config, Options options, JobObserver& observer)

@@ -24,6 +24,8 @@ public:
 
   void prepare() {
     Ready ready;
+    ready.generation = setup_.generation;
+    ready.index = setup_.index;
     ready.actor = fmt::format("loader {}", setup_.index);
     if (auto job = context_->job(setup_); job.ok()) {
       job_ = *job;

@@ -8,6 +8,10 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Setup>("troupe::train::Setup");
   config.add_message_type<Ready>("troupe::train::Ready");
   config.add_message_type<Begin>("troupe::train::Begin");
+  config.add_message_type<Pull>("troupe::train::Pull");
+  config.add_message_type<Pulled>("troupe::train::Pulled");
+  config.add_message_type<CopyState>("troupe::train::CopyState");
+  config.add_message_type<StateCopy>("troupe::train::StateCopy");
   config.add_message_type<StepBegun>("troupe::train::StepBegun");
   config.add_message_type<NextBatch>("troupe::train::NextBatch");
   config.add_message_type<Batch>("troupe::train::Batch");

@@ -20,8 +20,10 @@ enum Extra : std::size_t { kLossSum, kCorrect, kExtras };
 
 /// Any actor -> job: it is set up and waits; or it cannot work (code and sentence).
 struct Ready {
-  std::string actor;       ///< "trainer 3", "reducer 1": for errors
-  std::uint16_t code = 0;  ///< Code
+  std::uint64_t generation = 0;
+  std::uint32_t index = 0;  ///< of the replica
+  std::string actor;        ///< "trainer 3", "reducer 1": for errors
+  std::uint16_t code = 0;   ///< Code
   std::string message;
   std::uint64_t steps_done = 0;  ///< reducers: in the state they start from
   std::string state_hash;        ///< reducers: of weights and optimizer state; equal on all nodes
@@ -30,10 +32,27 @@ struct Ready {
   std::uint64_t parameters = 0;       ///< reducers: f32 elements of the model
 };
 
+/// Job -> a reducer that is behind: take the state of `source`. Answered with Pulled.
+struct Pull {
+  caf::actor source;
+};
+struct Pulled {
+  std::uint64_t steps_done = 0;
+  std::string state_hash;
+};
+/// Reducer -> reducer, answered with a StateCopy.
+struct CopyState {};
+struct StateCopy {
+  std::uint64_t steps_done = 0;
+  Buffer parameters;  ///< f32, as Replica has them
+  Buffer momentum;
+};
+
 /// Job -> reducers: go on from step `step`.
 struct Begin {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
+  bool evaluate = false;  ///< first test the epoch that ended with the step before
 };
 
 /// Reducer -> the trainers of its node: compute step `step`; the weights stand still until all
@@ -69,7 +88,8 @@ struct Evaluated {
   double loss_sum = 0;
 };
 
-/// Job -> reducers: stop at once, drop the step in flight. Answered with Halted.
+/// Job -> reducers: stop, drop the step in flight. Answered with Halted when no trainer of the node
+/// reads the weights any more.
 struct Halt {};
 struct Halted {
   std::uint64_t steps_done = 0;
@@ -87,6 +107,7 @@ struct Saved {
 
 /// An actor found something wrong that ends the job.
 struct Failed {
+  std::uint64_t generation = 0;
   std::string actor;
   std::uint16_t code = 0;
   std::string message;
@@ -94,17 +115,34 @@ struct Failed {
 
 /// Reducer with the last step -> job.
 struct LastStepDone {
+  std::uint64_t generation = 0;
   std::uint64_t steps_done = 0;
 };
 
 template <class Inspector>
 auto inspect(Inspector& f, Ready& x) {
-  return f(x.actor, x.code, x.message, x.steps_done, x.state_hash, x.data_hash, x.steps_per_epoch,
-           x.parameters);
+  return f(x.generation, x.index, x.actor, x.code, x.message, x.steps_done, x.state_hash,
+           x.data_hash, x.steps_per_epoch, x.parameters);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Pull& x) {
+  return f(x.source);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Pulled& x) {
+  return f(x.steps_done, x.state_hash);
+}
+template <class Inspector>
+auto inspect(Inspector& f, CopyState&) {
+  return f();
+}
+template <class Inspector>
+auto inspect(Inspector& f, StateCopy& x) {
+  return f(x.steps_done, x.parameters, x.momentum);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Begin& x) {
-  return f(x.generation, x.step);
+  return f(x.generation, x.step, x.evaluate);
 }
 template <class Inspector>
 auto inspect(Inspector& f, StepBegun& x) {
@@ -144,11 +182,11 @@ auto inspect(Inspector& f, Saved& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Failed& x) {
-  return f(x.actor, x.code, x.message);
+  return f(x.generation, x.actor, x.code, x.message);
 }
 template <class Inspector>
 auto inspect(Inspector& f, LastStepDone& x) {
-  return f(x.steps_done);
+  return f(x.generation, x.steps_done);
 }
 
 /// Adds these messages and Setup to an actor system's types.

@@ -5,7 +5,9 @@
 
 #include <caf/exit_reason.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/collective/reduce_machine.hpp"
 #include "actors/collective/reducer.hpp"
 #include "actors/train/checkpointer.hpp"
@@ -17,6 +19,9 @@
 
 namespace troupe::train {
 namespace {
+
+/// How long the copy of another node's state may take.
+constexpr auto kCopyTimeout = std::chrono::seconds(120);
 
 /// The reducer's state and protocol; lives as long as the actor.
 class Reducer final : public collective::ActorEffects,
@@ -32,6 +37,8 @@ public:
   /// Errors are told to the job.
   void prepare() {
     Ready ready;
+    ready.generation = setup_.generation;
+    ready.index = setup_.index;
     ready.actor = name();
     auto status = try_prepare();
     if (status.ok()) {
@@ -66,6 +73,10 @@ private:
     for (const auto& bucket : buckets_) spec.bucket_elements.push_back(bucket.end - bucket.begin);
     spec.extras = kExtras;
     TROUPE_ASSIGN(plan_, collective::ReducePlan::make(std::move(spec)));
+    // Before the work, not after it. Whichever node is left may have to write.
+    CheckpointStore store(job_->config().checkpoint.directory, job_->config().checkpoint.keep);
+    TROUPE_TRY(store.check_writable(
+        fmt::format("{}-{}-{}", ::getpid(), setup_.job, setup_.generation * 65536 + setup_.index)));
     checkpointer_ = self_->spawn<caf::detached + caf::linked>(checkpointer, job_->config());
     return {};
   }
@@ -93,7 +104,10 @@ private:
       return fail(status.error());
     generation_ = x.generation;
     running_ = true;
-    next();
+    if (x.evaluate)
+      evaluate(x.step / job_->length().steps_per_epoch - 1);
+    else
+      next();
   }
 
   /// Begins the next step, or ends the job.
@@ -101,9 +115,10 @@ private:
     const auto done = job_->replica().steps_done();
     if (done >= job_->total_steps()) {
       running_ = false;
-      if (setup_.index == 0) self_->send(setup_.job_actor, LastStepDone{done});
+      if (setup_.index == 0) self_->send(setup_.job_actor, LastStepDone{generation_, done});
       return;
     }
+    busy_ += trainers_.size();
     for (const auto& trainer : trainers_) self_->send(trainer, StepBegun{generation_, done});
   }
 
@@ -148,15 +163,28 @@ private:
     if (setup_.index == 0 && every > 0 && done % every == 0 && done < job_->total_steps())
       checkpoint();
     if (done % job_->length().steps_per_epoch != 0) return next();
-    evaluations_open_ = trainers_.size();
-    if (evaluations_open_ == 0) return next();
-    for (const auto& trainer : trainers_)
-      self_->send(trainer, Evaluate{generation_, done / job_->length().steps_per_epoch - 1});
+    evaluate(done / job_->length().steps_per_epoch - 1);
   }
 
-  void evaluated(const Evaluated& x) {
-    if (!running_ || x.generation != generation_ || evaluations_open_ == 0) return;
+  void evaluate(std::uint64_t epoch) {
+    evaluations_open_ = trainers_.size();
+    if (evaluations_open_ == 0) return next();
+    busy_ += trainers_.size();
+    for (const auto& trainer : trainers_) self_->send(trainer, Evaluate{generation_, epoch});
+  }
+
+  void evaluated() {
+    trainer_rests();
+    if (!running_ || evaluations_open_ == 0) return;
     if (--evaluations_open_ == 0) next();
+  }
+
+  /// A trainer has answered, and does not read the weights until it is told to.
+  void trainer_rests() {
+    if (busy_ > 0) --busy_;
+    if (busy_ > 0 || !halted_.pending()) return;
+    halted_.deliver(Halted{job_ ? job_->replica().steps_done() : 0});
+    halted_ = {};
   }
 
   /// In the background; a failure is told to the job, which goes on.
@@ -179,24 +207,55 @@ private:
   }
 
   caf::result<Saved> save(const Save& x) {
+    if (x.final_weights && job_->replica().steps_done() < job_->total_steps())
+      return remoting::to_caf({Code::failed_precondition, name() + " has not done the last step"});
     auto snapshot = job_->replica().snapshot();
     if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
     self_->delegate(checkpointer_, Write{std::move(*snapshot), x.final_weights});
     return caf::delegated<Saved>{};
   }
 
-  Halted halt() {
+  void abort() {
     running_ = false;
     machine_.abort();
     sums_.clear();
     step_extras_.reset();
-    return Halted{job_ ? job_->replica().steps_done() : 0};
+  }
+
+  caf::result<Halted> halt() {
+    abort();
+    if (busy_ == 0) return Halted{job_ ? job_->replica().steps_done() : 0};
+    halted_ = self_->make_response_promise<Halted>();
+    return halted_;
+  }
+
+  caf::result<Pulled> pull(const Pull& x) {
+    auto promise = self_->make_response_promise<Pulled>();
+    const auto self = shared_from_this();
+    self_->request(x.source, kCopyTimeout, CopyState{})
+        .then(
+            [self, promise](const StateCopy& copy) mutable {
+              auto& replica = self->job_->replica();
+              const auto status = replica.install(copy.steps_done, copy.parameters, copy.momentum);
+              if (status.ok())
+                promise.deliver(Pulled{replica.steps_done(), replica.hash()});
+              else
+                promise.deliver(remoting::to_caf(status.error()));
+            },
+            [promise](caf::error& error) mutable { promise.deliver(std::move(error)); });
+    return promise;
+  }
+
+  caf::result<StateCopy> copy_state() {
+    auto snapshot = job_->replica().snapshot();
+    if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
+    return StateCopy{snapshot->steps_done, snapshot->storage.at(0), snapshot->storage.at(1)};
   }
 
   void fail(const Error& error) {
-    halt();
-    self_->send(setup_.job_actor,
-                Failed{name(), static_cast<std::uint16_t>(error.code), error.message});
+    abort();
+    self_->send(setup_.job_actor, Failed{setup_.generation, name(),
+                                         static_cast<std::uint16_t>(error.code), error.message});
   }
 
   caf::event_based_actor* self_;
@@ -211,6 +270,8 @@ private:
   std::uint64_t generation_ = 0;
   bool running_ = false;
   std::size_t evaluations_open_ = 0;
+  std::size_t busy_ = 0;  // answers that trainers owe
+  caf::typed_response_promise<Halted> halted_;
   std::vector<std::pair<std::uint32_t, Buffer>> sums_;  // of the step in flight: slice, sum
   std::optional<std::vector<double>> step_extras_;      // set when the step's sums are complete
 };
@@ -226,13 +287,19 @@ caf::behavior Reducer::behavior() {
                                                   std::move(x.gradient)));
       },
       [state](const collective::ExtrasReady& x) {
+        state->trainer_rests();
         state->check(state->machine_.add_extras(x.generation, x.step, x.rank, x.values));
       },
       [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
-      [state](const Evaluated& x) { state->evaluated(x); },
-      [state](const Failed& x) { state->self_->send(state->setup_.job_actor, x); },
+      [state](const Evaluated&) { state->evaluated(); },
+      [state](const Failed& x) {
+        state->trainer_rests();
+        state->self_->send(state->setup_.job_actor, x);
+      },
+      [state](const Pull& x) { return state->pull(x); },
+      [state](CopyState) { return state->copy_state(); },
       [state](Halt) { return state->halt(); },
       [state](const Save& x) { return state->save(x); },
   };

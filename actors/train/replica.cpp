@@ -133,4 +133,18 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   return snapshot;
 }
 
+Status Replica::install(std::uint64_t steps_done, const Buffer& parameters,
+                        const Buffer& momentum) {
+  const auto bytes = parameters_.values().size_bytes();
+  if (parameters.size() < bytes || momentum.size() < bytes)
+    return Error{Code::shape_mismatch,
+                 fmt::format("the other node's weights have {} bytes and its momentum {}, but this "
+                             "model has {} of each; run the same job and release on both",
+                             parameters.size(), momentum.size(), bytes)};
+  std::memcpy(parameters_.values().data(), parameters.data(), bytes);
+  std::memcpy(momentum_.values().data(), momentum.data(), bytes);
+  steps_done_ = steps_done;
+  return {};
+}
+
 }  // namespace troupe::train

@@ -64,6 +64,10 @@ public:
   };
   Result<Snapshot> snapshot() const;
 
+  /// Takes the state of another node's replica: what its snapshot's storage holds. Errors:
+  /// `shape_mismatch` if it is of another model; nothing changed then.
+  Status install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum);
+
 private:
   Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
           JobLength length);

@@ -25,6 +25,8 @@ public:
   /// Errors are told to the job.
   void prepare() {
     Ready ready;
+    ready.generation = setup_.generation;
+    ready.index = setup_.index;
     ready.actor = name();
     if (auto status = try_prepare(); !status.ok()) {
       ready.code = static_cast<std::uint16_t>(status.code());
@@ -139,7 +141,8 @@ private:
   }
 
   void fail(const Error& error) {
-    self_->send(reducer_, Failed{name(), static_cast<std::uint16_t>(error.code), error.message});
+    self_->send(reducer_, Failed{setup_.generation, name(), static_cast<std::uint16_t>(error.code),
+                                 error.message});
   }
 
   caf::event_based_actor* self_;

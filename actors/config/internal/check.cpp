@@ -101,6 +101,14 @@ std::optional<Problem> check_together(const JobConfig& c) {
                                down == 0 ? fmt::format("{}", c.ranks)
                                          : fmt::format("{} or {}", down, down + c.ranks)));
   }
+  if (c.elastic.min_nodes > c.ranks)
+    return problem(
+        "elastic.min_nodes",
+        fmt::format("but a job of {} ranks never uses more than {} nodes", c.ranks, c.ranks));
+  if (c.elastic.max_nodes != 0 && c.elastic.max_nodes < c.elastic.min_nodes)
+    return problem("elastic.max_nodes",
+                   fmt::format("but must be at least elastic.min_nodes, which is {}, or 0",
+                               c.elastic.min_nodes));
   if (!c.data.drop_last)
     return problem(
         "data.drop_last",

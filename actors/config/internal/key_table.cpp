@@ -133,6 +133,20 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(U32, operation.prefetch),
      .part = Part::operation,
      .most = 1024},
+
+    {.name = "elastic.min_nodes",
+     .field = TROUPE_FIELD(U32, elastic.min_nodes),
+     .part = Part::operation,
+     .least = 1,
+     .most = 65536},
+    {.name = "elastic.max_nodes",
+     .field = TROUPE_FIELD(U32, elastic.max_nodes),
+     .part = Part::operation,
+     .most = 65536},
+    {.name = "elastic.wait_seconds",
+     .field = TROUPE_FIELD(U64, elastic.wait_seconds),
+     .part = Part::operation,
+     .most = 86400},
 };
 
 #undef TROUPE_FIELD

@@ -108,11 +108,69 @@ TEST(JobRunner, a_cancelled_job_resumes_to_the_weights_of_an_undisturbed_one) {
   EXPECT_EQ(ended->sha256, undisturbed_hash(1));
 }
 
-TEST(JobRunner, a_lost_node_ends_the_job_with_its_name_and_a_checkpoint) {
+TEST(JobRunner, goes_on_without_a_lost_node_to_the_same_weights) {
+  const auto undisturbed = undisturbed_hash(1);
+  for (const std::uint64_t when : {0, 5, 9, 10, 18, 19}) {  // 9 and 19 are the epochs' last steps
+    TemporaryFolder folder;
+    Cluster cluster(3);
+    Recorder recorder;
+    JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+    std::thread stopper;
+    recorder.at_step = [&](std::uint64_t step) {
+      if (step == when) stopper = std::thread([&] { cluster.nodes[1]->stop(); });
+    };
+    auto ended = runner.run();
+    if (stopper.joinable()) stopper.join();
+    ASSERT_TRUE(ended.ok()) << ended.error().message;
+    EXPECT_EQ(ended->sha256, undisturbed) << when;
+    ASSERT_EQ(recorder.epochs.size(), 2u);
+    for (const auto& epoch : recorder.epochs) EXPECT_EQ(epoch.test_samples, 100u);
+    for (std::size_t i = 1; i < recorder.steps.size(); ++i)
+      EXPECT_GT(recorder.steps[i].step, recorder.steps[i - 1].step);
+  }
+}
+
+TEST(JobRunner, takes_in_nodes_that_join_and_ends_in_the_same_weights) {
+  TemporaryFolder folder;
+  Cluster cluster(1);
+  auto config = synthetic_job(folder.path());
+  config.epochs = 300;
+  config.checkpoint.every_steps = 0;
+  Recorder recorder;
+  JobRunner runner(*cluster.head, config, {}, recorder);
+  std::thread joiner;
+  recorder.at_step = [&](std::uint64_t step) {
+    if (step != 3) return;
+    joiner = std::thread([&] {
+      for (int i = 0; i < 2; ++i)
+        cluster.nodes.push_back(Runtime::join(cluster.head->address(), options(1)).value());
+    });
+  };
+  auto ended = runner.run();
+  joiner.join();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  ASSERT_FALSE(recorder.notices.empty());
+  EXPECT_NE(recorder.notices.back().find("goes on"), std::string::npos) << recorder.notices.back();
+
+  TemporaryFolder other;
+  Cluster one(1);
+  Recorder quiet;
+  auto same = synthetic_job(other.path());
+  same.epochs = 300;
+  JobRunner alone(*one.head, same, {}, quiet);
+  auto expected = alone.run();
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  EXPECT_EQ(ended->sha256, expected->sha256);
+}
+
+TEST(JobRunner, below_its_least_nodes_a_job_ends_with_the_lost_one_s_name_and_a_checkpoint) {
   TemporaryFolder folder;
   Cluster cluster(3);
   Recorder recorder;
-  JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  auto config = synthetic_job(folder.path());
+  config.elastic.min_nodes = 3;
+  config.elastic.wait_seconds = 0;
+  JobRunner runner(*cluster.head, config, {}, recorder);
   recorder.at_step = [&](std::uint64_t step) {
     if (step == 5) std::thread([&] { cluster.nodes[1]->stop(); }).detach();
   };

@@ -1,0 +1,422 @@
+#include "actors/job/job_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace troupe::train {
+namespace {
+
+/// How long to wait for news of a node that could not be reached, before it is tried again.
+constexpr auto kRetryAfter = std::chrono::seconds(3);
+
+}  // namespace
+
+JobMachine::JobMachine(Options options, JobEffects& effects, JobObserver& observer)
+    : options_(std::move(options)),
+      effects_(effects),
+      observer_(observer),
+      started_(options_.started) {}
+
+void JobMachine::start(std::vector<JobNode> nodes, TimePoint now) {
+  members_ = std::move(nodes);
+  place(now);
+}
+
+// --- who is there --------------------------------------------------------------------------------
+
+void JobMachine::joined(const JobNode& node, TimePoint now) {
+  if (std::find(members_.begin(), members_.end(), node) != members_.end()) return;
+  members_.push_back(node);
+  if (phase_ == Phase::waiting) return place(now);
+  if (phase_ == Phase::running && choose() != current_.nodes)
+    change(fmt::format("node '{}' ({}) joined", node.name, short_name(node.node)), now);
+}
+
+void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
+  const auto is_it = [node](const JobNode& x) { return x.node == node; };
+  std::string name;
+  if (const auto at = std::find_if(members_.begin(), members_.end(), is_it); at != members_.end()) {
+    name = at->name;
+    members_.erase(at);
+  }
+  const auto lose_in = [&](Generation& g) {
+    const auto at = std::find_if(g.nodes.begin(), g.nodes.end(), is_it);
+    if (at == g.nodes.end()) return false;
+    auto& holder = g.holders[static_cast<std::size_t>(at - g.nodes.begin())];
+    holder.lost = true;
+    holder.halting = false;
+    return true;
+  };
+  const bool in_current = lose_in(current_);
+  const bool in_next = lose_in(next_);
+  const auto why =
+      fmt::format("node '{}' ({}) was lost: {}", name, short_name(node), reason.message);
+  switch (phase_) {
+    case Phase::running:
+    case Phase::saving:  // the last step may have been finished there alone
+      if (in_current) change(why, now);
+      break;
+    case Phase::preparing:
+      if (!in_next) break;
+      change_reason_ = why;
+      place(now);
+      break;
+    case Phase::halting:
+    case Phase::ending:
+      if (in_current) after_halt(now);
+      break;
+    case Phase::waiting:
+    case Phase::over:
+      break;
+  }
+}
+
+void JobMachine::tick(TimePoint now) {
+  if (!deadline_ || now < *deadline_) return;
+  deadline_.reset();
+  if (phase_ == Phase::preparing) return place(now);
+  if (phase_ == Phase::saving) {
+    save_tried_.assign(current_.holders.size(), false);
+    return save_next(true);
+  }
+  if (phase_ != Phase::waiting) return;
+  end_with({Code::unavailable,
+            fmt::format("{}of at least {} nodes only {} came back within {} s",
+                        change_reason_.empty() ? "" : change_reason_ + "; ", options_.min_nodes,
+                        members_.size(),
+                        std::chrono::duration_cast<std::chrono::seconds>(options_.wait).count())},
+           now);
+}
+
+void JobMachine::cancel(TimePoint now) {
+  end_with({Code::cancelled, "interrupted"}, now);
+}
+
+// --- a change of nodes ---------------------------------------------------------------------------
+
+std::vector<JobNode> JobMachine::choose() const {
+  const std::size_t limit =
+      options_.max_nodes > 0 ? std::min(options_.max_nodes, started_.ranks) : started_.ranks;
+  auto nodes = members_;
+  if (nodes.size() > limit) nodes.resize(limit);
+  return nodes;
+}
+
+void JobMachine::change(std::string reason, TimePoint now) {
+  change_reason_ = std::move(reason);
+  phase_ = Phase::halting;
+  halt_all(now);
+}
+
+void JobMachine::halt_all(TimePoint now) {
+  for (std::size_t i = 0; i < current_.holders.size(); ++i) {
+    auto& holder = current_.holders[i];
+    if (holder.lost) continue;
+    holder.halting = true;
+    effects_.halt(current_.number, i);
+  }
+  after_halt(now);
+}
+
+void JobMachine::halted(std::uint64_t generation, std::size_t index, std::uint64_t steps_done,
+                        TimePoint now) {
+  if (generation != current_.number || index >= current_.holders.size()) return;
+  auto& holder = current_.holders[index];
+  if (!std::exchange(holder.halting, false)) return;
+  holder.steps_done = steps_done;
+  after_halt(now);
+}
+
+void JobMachine::unreachable(std::uint64_t generation, std::size_t index, TimePoint now) {
+  if (generation != current_.number || index >= current_.holders.size()) return;
+  auto& holder = current_.holders[index];
+  if (!std::exchange(holder.halting, false)) return;
+  holder.lost = true;
+  after_halt(now);
+}
+
+void JobMachine::after_halt(TimePoint now) {
+  const auto& holders = current_.holders;
+  if (std::any_of(holders.begin(), holders.end(), [](const Holder& x) { return x.halting; }))
+    return;
+  if (phase_ == Phase::halting) return place(now);
+  if (phase_ == Phase::ending && !saving_) save_next(false);
+}
+
+void JobMachine::place(TimePoint now) {
+  deadline_.reset();
+  if (next_.number != current_.number) effects_.discard(next_.number);
+  next_ = current_;
+  const auto& holders = current_.holders;
+  if (has_begun_ &&
+      std::all_of(holders.begin(), holders.end(), [](const Holder& x) { return x.lost; }))
+    return end_with({Code::unavailable,
+                     fmt::format("{}; no node that has the job's weights is left: go on with "
+                                 "--resume from the last checkpoint",
+                                 change_reason_)},
+                    now);
+  auto nodes = choose();
+  if (nodes.size() < std::max<std::size_t>(1, options_.min_nodes)) {
+    phase_ = Phase::waiting;
+    deadline_ = now + options_.wait;
+    observer_.on_notice({fmt::format("{}{} of at least {} nodes are there: waiting for more",
+                                     change_reason_.empty() ? "" : change_reason_ + "; ",
+                                     nodes.size(), options_.min_nodes)});
+    return;
+  }
+  phase_ = Phase::preparing;
+  next_ = {++generation_, std::move(nodes), {}};
+  next_.holders.resize(next_.nodes.size());
+  actors_.reset();
+  ready_ = 0;
+  pulls_open_ = 0;
+  effects_.deploy(generation_, next_.nodes);
+}
+
+void JobMachine::deployed(std::uint64_t generation, std::size_t actors, TimePoint now) {
+  if (generation != generation_ || phase_ != Phase::preparing) return;
+  actors_ = actors;
+  check_ready(now);
+}
+
+void JobMachine::deployment_failed(std::uint64_t generation, const Error& reason, TimePoint now) {
+  if (generation != generation_ || phase_ != Phase::preparing) return;
+  // The cluster says soon if a node was lost; if it does not, another try does no harm.
+  if (reason.code == Code::unavailable)
+    deadline_ = now + kRetryAfter;
+  else
+    end_with(reason, now);
+}
+
+void JobMachine::ready(const Ready& x, TimePoint now) {
+  if (x.generation != generation_ || phase_ != Phase::preparing) return;
+  if (x.code != 0)
+    return end_with({static_cast<Code>(x.code), fmt::format("{}: {}", x.actor, x.message)}, now);
+  if (data_.first.empty()) data_ = {x.data_hash, x.actor};
+  if (!x.data_hash.empty() && x.data_hash != data_.first)
+    return end_with({Code::invalid_argument,
+                     fmt::format("{} and {} read different data ({} and {}); give every node the "
+                                 "same files",
+                                 data_.second, x.actor, data_.first, x.data_hash)},
+                    now);
+  if (x.parameters > 0) {
+    if (x.index >= next_.holders.size()) return;
+    started_.steps_per_epoch = x.steps_per_epoch;
+    started_.parameters = x.parameters;
+    auto& holder = next_.holders[x.index];
+    holder.steps_done = x.steps_done;
+    holder.state_hash = x.state_hash;
+  }
+  ++ready_;
+  check_ready(now);
+}
+
+/// All are there: who is behind takes the state of the most advanced.
+void JobMachine::check_ready(TimePoint now) {
+  if (phase_ != Phase::preparing || !actors_ || ready_ < *actors_) return;
+  const auto& holders = next_.holders;
+  const auto leader =
+      static_cast<std::size_t>(std::max_element(holders.begin(), holders.end(),
+                                                [](const Holder& a, const Holder& b) {
+                                                  return a.steps_done < b.steps_done;
+                                                }) -
+                               holders.begin());
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    if (holders[i].steps_done != holders[leader].steps_done) {
+      ++pulls_open_;
+      effects_.pull(generation_, i, leader);
+    } else if (holders[i].state_hash != holders[leader].state_hash) {
+      return end_with(
+          {Code::invalid_argument,
+           fmt::format("nodes '{}' and '{}' have different weights after step {} ({} and {}); give "
+                       "every node the same files and the same release",
+                       next_.nodes[leader].name, next_.nodes[i].name, holders[i].steps_done,
+                       holders[leader].state_hash, holders[i].state_hash)},
+          now);
+    }
+  }
+  if (pulls_open_ == 0) begin(now);
+}
+
+void JobMachine::pulled(std::uint64_t generation, std::size_t index, const Pulled& state,
+                        TimePoint now) {
+  if (generation != generation_ || phase_ != Phase::preparing || index >= next_.holders.size())
+    return;
+  auto& holder = next_.holders[index];
+  holder.steps_done = state.steps_done;
+  holder.state_hash = state.state_hash;
+  if (--pulls_open_ == 0) check_ready(now);
+}
+
+void JobMachine::begin(TimePoint now) {
+  deadline_.reset();
+  const auto previous = std::exchange(current_, next_);
+  steps_done_ = current_.holders.front().steps_done;
+  phase_ = Phase::running;
+  saving_ = false;
+  if (!std::exchange(has_begun_, true)) {
+    if (auto status = effects_.starting(); !status.ok()) {
+      has_begun_ = false;
+      return end_with(status.error(), now);
+    }
+    started_.first_step = steps_done_;
+    started_.nodes = static_cast<std::uint32_t>(current_.nodes.size());
+    epochs_evaluated_ = steps_done_ / started_.steps_per_epoch;
+    reported_ = steps_done_;
+    observer_.on_started(started_);
+  } else {
+    observer_.on_notice(
+        {fmt::format("{}; the job goes on after step {} on {} node{}", change_reason_, steps_done_,
+                     current_.nodes.size(), current_.nodes.size() == 1 ? "" : "s")});
+  }
+  // An epoch whose test was cut short is tested again: the same samples by the same weights.
+  Begin begin{current_.number, steps_done_, false};
+  begin.evaluate = steps_done_ / started_.steps_per_epoch > epochs_evaluated_;
+  for (std::size_t i = 0; i < current_.nodes.size(); ++i) effects_.begin(i, begin);
+  if (previous.number != 0) effects_.discard(previous.number);
+  if (choose() != current_.nodes) change("nodes joined meanwhile", now);
+}
+
+void JobMachine::not_pulled(std::uint64_t generation, std::size_t index, const Error& reason,
+                            TimePoint now) {
+  if (generation != generation_ || phase_ != Phase::preparing) return;
+  if (reason.code == Code::unavailable)
+    deadline_ = now + kRetryAfter;
+  else
+    end_with({reason.code, fmt::format("node '{}' could not take the weights of another: {}",
+                                       next_.nodes.at(index).name, reason.message)},
+             now);
+}
+
+// --- progress ------------------------------------------------------------------------------------
+
+void JobMachine::step(const StepFinished& x) {
+  steps_done_ = std::max(steps_done_, x.step + 1);
+  if (phase_ == Phase::over || x.step < reported_) return;  // one that was done again
+  reported_ = x.step + 1;
+  observer_.on_step(x);
+}
+
+void JobMachine::evaluated(const Evaluated& x) {
+  if (!has_begun_ || phase_ == Phase::over || x.epoch < epochs_evaluated_ ||
+      x.rank >= started_.ranks)
+    return;
+  auto& epoch = parts_[x.epoch];
+  epoch[x.rank] = x;
+  if (epoch.size() < started_.ranks) return;
+  EpochFinished finished{x.epoch, 0, 0, 0};
+  std::uint64_t correct = 0;
+  for (const auto& [rank, part] : epoch) {  // in rank order: the same sum on any placement
+    finished.test_loss += part.loss_sum;
+    finished.test_samples += part.samples;
+    correct += part.correct;
+  }
+  if (finished.test_samples > 0) {
+    const auto samples = static_cast<double>(finished.test_samples);
+    finished.test_loss /= samples;
+    finished.test_accuracy = static_cast<double>(correct) / samples;
+  }
+  parts_.erase(x.epoch);
+  epochs_evaluated_ = x.epoch + 1;
+  observer_.on_epoch(finished);
+  end_if_complete();
+}
+
+void JobMachine::last_step(const LastStepDone& x) {
+  if (phase_ != Phase::running || x.generation != current_.number) return;
+  phase_ = Phase::saving;
+  steps_done_ = x.steps_done;
+  save_tried_.assign(current_.holders.size(), false);
+  save_next(true);
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void JobMachine::failed(const Failed& x, TimePoint now) {
+  if (x.generation != (phase_ == Phase::preparing ? generation_ : current_.number)) return;
+  end_with({static_cast<Code>(x.code), fmt::format("{}: {}", x.actor, x.message)}, now);
+}
+
+/// The survivors stop; the one that got farthest writes a checkpoint.
+void JobMachine::end_with(Error reason, TimePoint now) {
+  if (phase_ == Phase::ending || phase_ == Phase::over) return;
+  failure_ = std::move(reason);
+  phase_ = Phase::ending;
+  if (!has_begun_) return end(failure_->code, failure_->message);
+  save_tried_.assign(current_.holders.size(), false);
+  halt_all(now);
+}
+
+void JobMachine::save_next(bool final_weights) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < current_.holders.size(); ++i) {
+    if (current_.holders[i].lost || save_tried_[i]) continue;
+    if (!best ||
+        (!final_weights && current_.holders[i].steps_done > current_.holders[*best].steps_done))
+      best = i;
+  }
+  if (!best) return end_without_checkpoint();
+  saving_ = true;
+  save_tried_[*best] = true;
+  effects_.save(current_.number, *best, final_weights);
+}
+
+void JobMachine::saved(std::uint64_t generation, bool final_weights, const Saved& saved,
+                       TimePoint now) {
+  if (phase_ == Phase::over) return;
+  steps_done_ = std::max(steps_done_, saved.steps_done);
+  if (final_weights) result_ = saved;  // right whichever generation wrote it
+  if (generation != current_.number) return;
+  saving_ = false;
+  if (phase_ == Phase::saving) return end_if_complete();
+  if (phase_ != Phase::ending) return;
+  if (final_weights) return after_halt(now);
+  observer_.on_checkpoint({saved.steps_done, saved.path});
+  end(failure_->code,
+      fmt::format("{}; the job stopped after step {} and goes on with --resume from {}",
+                  failure_->message, saved.steps_done, saved.path),
+      saved.path);
+}
+
+void JobMachine::not_saved(std::uint64_t generation, bool final_weights, const Error& reason,
+                           TimePoint now) {
+  if (generation != current_.number) return;
+  saving_ = false;
+  save_error_ = reason;
+  if (phase_ == Phase::saving) {
+    if (reason.code != Code::unavailable && reason.code != Code::failed_precondition)
+      return save_next(true);
+    deadline_ = now + kRetryAfter;  // its node was lost, or has not got so far yet
+    return;
+  }
+  if (phase_ != Phase::ending) return;
+  final_weights ? after_halt(now) : save_next(false);
+}
+
+void JobMachine::end_without_checkpoint() {
+  std::string text = failure_ ? failure_->message : "the job could not write its result";
+  if (save_error_)
+    text += fmt::format("; no checkpoint was written: {}", save_error_->message);
+  else
+    text += "; no node is left to write a checkpoint";
+  const auto code = failure_ ? failure_->code : save_error_ ? save_error_->code : Code::unavailable;
+  end(code, std::move(text));
+}
+
+/// The result may be on disk before the last ranks have said how the last epoch's test went.
+void JobMachine::end_if_complete() {
+  if (phase_ == Phase::saving && result_ && epochs_evaluated_ >= started_.epochs)
+    end(Code::ok, {}, result_->path, result_->sha256);
+}
+
+void JobMachine::end(Code code, std::string message, std::string path, std::string sha256) {
+  phase_ = Phase::over;
+  JobEnded ended{static_cast<std::uint16_t>(code), std::move(message), steps_done_, std::move(path),
+                 std::move(sha256)};
+  observer_.on_ended(ended);
+  effects_.ended(ended);
+}
+
+}  // namespace troupe::train

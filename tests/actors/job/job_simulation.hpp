@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/job/job_machine.hpp"
+
+namespace troupe::train {
+
+/// A job's machine among simulated nodes, whose reducers do what the real ones do: exchange partial
+/// sums, finish steps at different moments, halt, copy states. Time, delays, deaths and arrivals
+/// come from a seed.
+///
+/// A node's state is a number that each step changes: two nodes with the same number have done the
+/// same steps, each once and in order.
+class JobSimulation final : public JobEffects, public JobObserver {
+public:
+  struct Options {
+    std::uint64_t seed = 1;
+    std::size_t nodes = 4;
+    std::uint32_t ranks = 8;
+    std::uint64_t steps_per_epoch = 5;
+    std::uint64_t epochs = 4;
+    std::size_t events = 6;  ///< deaths and arrivals
+    bool spare_one = true;   ///< the first node is not killed
+    std::uint32_t min_nodes = 1;
+    std::optional<std::uint64_t> cancel_at;  ///< milliseconds
+  };
+
+  explicit JobSimulation(Options options);
+
+  /// Until the job is over or nothing happens any more. The first broken invariant, or nothing.
+  std::optional<std::string> run();
+
+  const std::optional<JobEnded>& end() const { return end_; }
+  std::uint64_t final_state() const { return final_state_; }
+  std::size_t changes() const { return begun_ > 0 ? begun_ - 1 : 0; }
+  static std::uint64_t state_after(std::uint64_t steps);
+
+private:
+  struct Reducer {
+    std::size_t index = 0;
+    std::vector<NodeId> nodes;
+    bool running = false;
+    std::uint64_t step = 0;
+    std::map<std::uint64_t, std::set<std::size_t>> partials;  ///< by step: from whom
+  };
+  struct Node {
+    bool alive = true;
+    std::uint64_t steps = 0;
+    std::uint64_t state = 0;
+    std::map<std::uint64_t, Reducer> reducers;  ///< by generation
+  };
+
+  // JobEffects
+  Status starting() override { return {}; }
+  void deploy(std::uint64_t generation, const std::vector<JobNode>& nodes) override;
+  void discard(std::uint64_t generation) override;
+  void halt(std::uint64_t generation, std::size_t index) override;
+  void pull(std::uint64_t generation, std::size_t index, std::size_t from) override;
+  void begin(std::size_t index, const Begin& begin) override;
+  void save(std::uint64_t generation, std::size_t index, bool final_weights) override;
+  void ended(const JobEnded& end) override { end_ = end; }
+
+  // JobObserver
+  void on_started(const JobStarted& x) override;
+  void on_step(const StepFinished& x) override;
+  void on_epoch(const EpochFinished& x) override;
+  void on_ended(const JobEnded&) override {}
+
+  using Task = std::function<void()>;
+  void after(std::uint64_t most_us, Task task);
+  /// In order per pair; lost if one of them is dead when it arrives. The head is no node.
+  void send(NodeId from, NodeId to, Task task);
+  void to_head(NodeId from, Task task) { send(from, kHead, std::move(task)); }
+  bool alive(NodeId node) const { return node == kHead || nodes_.at(node).alive; }
+  void broken(const std::string& what);
+  NodeId place_of(std::uint64_t generation, std::size_t index) const {
+    return placements_.at(generation).at(index).node;
+  }
+
+  void add_node();
+  void disturb();
+  void watch_save(NodeId node, std::uint64_t generation, bool final_weights);
+  void compute(NodeId node, std::uint64_t generation);
+  void take_partial(NodeId node, std::uint64_t generation, std::uint64_t step, std::size_t from);
+  void finish_step(NodeId node, std::uint64_t generation);
+  void evaluate(NodeId node, std::uint64_t generation, std::uint64_t epoch);
+  std::uint64_t total() const { return options_.steps_per_epoch * options_.epochs; }
+  TimePoint now() const { return TimePoint{} + std::chrono::microseconds(now_); }
+
+  static constexpr NodeId kHead{0, 0xffff};
+
+  const Options options_;
+  std::mt19937_64 random_;
+  JobMachine machine_;
+  std::uint64_t now_ = 0;  ///< microseconds
+  std::uint64_t sequence_ = 0;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Task> queue_;
+  std::map<std::pair<NodeId, NodeId>, std::uint64_t> last_arrival_;
+  std::map<NodeId, Node> nodes_;
+  std::uint64_t next_node_ = 1;
+  std::map<std::uint64_t, std::vector<JobNode>> placements_;
+  std::optional<JobEnded> end_;
+  std::optional<std::string> broken_;
+  std::uint64_t final_state_ = 0;
+  std::uint64_t next_step_ = 0, next_epoch_ = 0;  ///< that the observer may hear of
+  std::size_t begun_ = 0;
+};
+
+}  // namespace troupe::train
