@@ -42,6 +42,7 @@ void add_submit(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_graph(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_chaos(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 
 }  // namespace troupe::tool

@@ -42,7 +42,7 @@ public:
     sigset_t none, usual;
     sigemptyset(&none);
     sigemptyset(&usual);
-    for (int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&usual, signal);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&usual, signal);
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &usual);
     posix_spawnattr_setpgroup(&attributes_, 0);
@@ -86,7 +86,7 @@ Status LocalCluster::start(const Options& options) {
   for (std::size_t i = 0; i < options.nodes; ++i) {
     std::vector<std::string> arguments{"troupe",  "node",
                                        "--head",  transport::to_string(options.head),
-                                       "--name",  fmt::format("node-{}", i + 1),
+                                       "--name",  fmt::format("node-{}", ++started_),
                                        "--slots", std::to_string(options.slots),
                                        "--quiet"};
     if (!options.shared_memory) arguments.emplace_back("--no-shared-memory");

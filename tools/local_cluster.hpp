@@ -32,9 +32,9 @@ public:
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
 
-  /// Starts the processes. Children get no descriptor but 0, 1 and 2: UCX's sockets are not
-  /// close-on-exec, and one kept open in a child would hide its parent's death.
-  /// Errors: `io_error` with the system's reason.
+  /// Starts the processes, besides those that are there. Children get no descriptor but 0, 1 and 2:
+  /// UCX's sockets are not close-on-exec, and one kept open in a child would hide its parent's
+  /// death. Errors: `io_error` with the system's reason.
   Status start(const Options& options);
 
   /// A child that ended already, as a sentence; ok if all run.
@@ -47,6 +47,7 @@ public:
 
 private:
   std::vector<pid_t> pids_;
+  std::size_t started_ = 0;
 };
 
 }  // namespace troupe::tool

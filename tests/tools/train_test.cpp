@@ -105,6 +105,16 @@ TEST_F(Train, resumes_after_kill_9_of_a_node_it_needed_to_the_same_weights) {
   EXPECT_EQ(hash_in(resumed.output()), hash_in(undisturbed.output()));
 }
 
+TEST_F(Train, ends_in_the_same_weights_amid_chaos) {
+  for (const char* seed : {"1", "2"}) {
+    Process chaos({"chaos", TROUPE_EXAMPLES "/mnist/lenet.toml", "--nodes", "3", "--events", "4",
+                   "--seed", seed, "--set", "job.epochs=6", "--set",
+                   "checkpoint.directory=" + folder_.path().string()});
+    EXPECT_EQ(chaos.wait(), 0) << chaos.output();
+    EXPECT_NE(chaos.output().find("the same weights"), std::string::npos) << chaos.output();
+  }
+}
+
 TEST_F(Train, drains_on_an_interrupt_and_leaves_nothing_running) {
   Process train({"train", job_file(10000), "--nodes", "2"});
   ASSERT_TRUE(train.read_until("epoch 2/")) << train.output();

@@ -41,13 +41,19 @@ std::string fresh_token() {
 Status wait_for_nodes(Runtime& head, LocalCluster& cluster, std::size_t nodes,
                       const std::atomic<bool>& interrupted) {
   constexpr auto kSlice = std::chrono::milliseconds(50);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  constexpr auto kJoinTime = std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + kJoinTime;
   for (;;) {
     auto status = head.wait_for_nodes(nodes, kSlice);
     if (status.ok() || status.code() != Code::deadline_exceeded) return status;
     TROUPE_TRY(cluster.check());
     if (interrupted) return Error{Code::cancelled, "interrupted before all nodes were there"};
-    if (std::chrono::steady_clock::now() > deadline) return status;
+    if (std::chrono::steady_clock::now() > deadline)
+      return Error{
+          Code::deadline_exceeded,
+          fmt::format("of {} node processes not all joined within {} s: {}; is one stopped, "
+                      "or is this machine too small for so many?",
+                      nodes, kJoinTime.count(), status.error().message)};
   }
 }
 
