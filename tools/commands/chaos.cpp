@@ -193,7 +193,8 @@ Result<std::string> run(const Options& options, train::JobConfig config, bool di
         }
         const auto times = timeline.wait_for_recovery(std::chrono::seconds(15));
         const auto after = [&](const std::optional<Clock::time_point>& time) {
-          return time && *time > begin ? fmt::format("{:.0f}", ms(*time - begin)) : std::string("-");
+          return time && *time > begin ? fmt::format("{:.0f}", ms(*time - begin))
+                                       : std::string("-");
         };
         std::printf("%-20s %12s %12s %12s\n", what->c_str(), after(times.departure).c_str(),
                     after(times.change).c_str(), after(times.first_step).c_str());
@@ -222,8 +223,9 @@ Result<int> chaos(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(const auto disturbed, run(options, config, true, signals));
   std::printf("sha256: %s\n", disturbed.c_str());
   if (disturbed != expected)
-    return Error{Code::internal, "the weights differ from those of the undisturbed run: please "
-                                 "report it with the job file and the seed"};
+    return Error{Code::internal,
+                 "the weights differ from those of the undisturbed run: please "
+                 "report it with the job file and the seed"};
   std::printf("the same weights\n");
   return kSuccess;
 }

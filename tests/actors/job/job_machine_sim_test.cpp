@@ -38,6 +38,21 @@ TEST(JobSimulation, ends_in_the_same_weights_whatever_happens_to_its_nodes) {
   EXPECT_GT(changes, seeds());
 }
 
+TEST(JobSimulation, finds_planted_mistakes) {
+  using Planted = JobSimulation::Planted;
+  for (const auto planted :
+       {Planted::vote_counted_twice, Planted::stale_generation, Planted::joiner_with_old_state}) {
+    bool found = false;
+    for (std::uint64_t seed = 1; seed <= 10'000 && !found; ++seed) {
+      auto options = options_for(seed);
+      options.planted = planted;
+      JobSimulation simulation(options);
+      found = simulation.run().has_value() || simulation.end()->code != 0;
+    }
+    EXPECT_TRUE(found) << static_cast<int>(planted);
+  }
+}
+
 TEST(JobSimulation, ends_with_an_error_when_all_that_had_its_weights_are_gone) {
   std::size_t lost = 0;
   for (std::uint64_t seed = 1; seed <= seeds() / 10; ++seed) {

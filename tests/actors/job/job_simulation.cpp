@@ -1,5 +1,6 @@
 #include "tests/actors/job/job_simulation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,7 +126,9 @@ void JobSimulation::deploy(std::uint64_t generation, const std::vector<JobNode>&
       ready.state_hash = fmt::format("{:x}", node.state);
       ready.steps_per_epoch = options_.steps_per_epoch;
       ready.parameters = 1;
-      to_head(nodes[i].node, [this, ready] { machine_.ready(ready, now()); });
+      const int times = options_.planted == Planted::vote_counted_twice && i == 0 ? 2 : 1;
+      for (int n = 0; n < times; ++n)
+        to_head(nodes[i].node, [this, ready] { machine_.ready(ready, now()); });
     }
     machine_.deployed(generation, nodes.size(), now());
   });
@@ -164,8 +167,8 @@ void JobSimulation::pull(std::uint64_t generation, std::size_t index, std::size_
     for (const auto& [g, reducer] : node.reducers)
       if (reducer.running) broken("a state is copied over that of a running reducer");
     node.steps = nodes_[source].steps;
-    node.state = nodes_[source].state;
-    to_head(to, [=, this, steps = node.steps, state = node.state] {
+    if (options_.planted != Planted::joiner_with_old_state) node.state = nodes_[source].state;
+    to_head(to, [=, this, steps = node.steps, state = nodes_[source].state] {
       machine_.pulled(generation, index, {steps, fmt::format("{:x}", state)}, now());
     });
   });
@@ -233,24 +236,34 @@ void JobSimulation::compute(NodeId id, std::uint64_t generation) {
   const auto step = reducer.step;
   const auto index = reducer.index;
   const auto peers = reducer.nodes;
+  const auto ranks = ranks_of(reducer);
   after(5000, [=, this] {
     if (!alive(id)) return;
     for (const NodeId peer : peers) {
       if (peer == id)
-        take_partial(id, generation, step, index);
+        take_partial(id, generation, step, index, ranks);
       else
-        send(id, peer, [=, this] { take_partial(peer, generation, step, index); });
+        send(id, peer, [=, this] { take_partial(peer, generation, step, index, ranks); });
     }
   });
 }
 
+std::vector<std::uint32_t> JobSimulation::ranks_of(const Reducer& reducer) const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < options_.ranks; ++rank)
+    if (rank % reducer.nodes.size() == reducer.index) ranks.push_back(rank);
+  return ranks;
+}
+
 void JobSimulation::take_partial(NodeId id, std::uint64_t generation, std::uint64_t step,
-                                 std::size_t from) {
+                                 std::size_t from, std::vector<std::uint32_t> ranks) {
   auto& node = nodes_[id];
-  const auto at = node.reducers.find(generation);
+  auto at = node.reducers.find(generation);
+  if (options_.planted == Planted::stale_generation && !node.reducers.empty())
+    at = std::prev(node.reducers.end());
   if (at == node.reducers.end()) return;
-  at->second.partials[step].insert(from);
-  finish_step(id, generation);
+  at->second.partials[step].emplace(from, std::move(ranks));
+  finish_step(id, at->first);
 }
 
 void JobSimulation::finish_step(NodeId id, std::uint64_t generation) {
@@ -258,6 +271,14 @@ void JobSimulation::finish_step(NodeId id, std::uint64_t generation) {
   auto& reducer = node.reducers.at(generation);
   if (!reducer.running || reducer.partials[reducer.step].size() < reducer.nodes.size()) return;
   const auto step = reducer.step++;
+  std::vector<bool> seen(options_.ranks);
+  for (const auto& [from, ranks] : reducer.partials[step])
+    for (const auto rank : ranks) {
+      if (seen[rank]) broken(fmt::format("rank {} counts twice in step {}", rank, step));
+      seen[rank] = true;
+    }
+  if (std::find(seen.begin(), seen.end(), false) != seen.end())
+    broken(fmt::format("a rank is missing in step {}", step));
   reducer.partials.erase(step);
   node.state = mix(node.state, step);
   node.steps = step + 1;
@@ -270,10 +291,8 @@ void JobSimulation::finish_step(NodeId id, std::uint64_t generation) {
 }
 
 void JobSimulation::evaluate(NodeId id, std::uint64_t generation, std::uint64_t epoch) {
-  const auto& reducer = nodes_[id].reducers.at(generation);
-  for (std::uint32_t rank = 0; rank < options_.ranks; ++rank)
-    if (rank % reducer.nodes.size() == reducer.index)
-      to_head(id, [=, this] { machine_.evaluated({generation, epoch, rank, 10, 9, 1.0}); });
+  for (const auto rank : ranks_of(nodes_[id].reducers.at(generation)))
+    to_head(id, [=, this] { machine_.evaluated({generation, epoch, rank, 10, 9, 1.0}); });
 }
 
 // --- what an observer hears ----------------------------------------------------------------------

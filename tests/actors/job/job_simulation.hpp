@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,17 @@ namespace troupe::train {
 /// same steps, each once and in order.
 class JobSimulation final : public JobEffects, public JobObserver {
 public:
+  /// Mistakes that the simulation must find, to show that it would.
+  enum class Planted {
+    nothing,
+    vote_counted_twice,     ///< a reducer's word that it is ready arrives twice
+    stale_generation,       ///< partial sums of an older placement are taken
+    joiner_with_old_state,  ///< who joins says that it took the state, and did not
+  };
+
   struct Options {
     std::uint64_t seed = 1;
+    Planted planted = Planted::nothing;
     std::size_t nodes = 4;
     std::uint32_t ranks = 8;
     std::uint64_t steps_per_epoch = 5;
@@ -49,7 +57,8 @@ private:
     std::vector<NodeId> nodes;
     bool running = false;
     std::uint64_t step = 0;
-    std::map<std::uint64_t, std::set<std::size_t>> partials;  ///< by step: from whom
+    /// By step and sender: the ranks in its sum.
+    std::map<std::uint64_t, std::map<std::size_t, std::vector<std::uint32_t>>> partials;
   };
   struct Node {
     bool alive = true;
@@ -89,7 +98,9 @@ private:
   void disturb();
   void watch_save(NodeId node, std::uint64_t generation, bool final_weights);
   void compute(NodeId node, std::uint64_t generation);
-  void take_partial(NodeId node, std::uint64_t generation, std::uint64_t step, std::size_t from);
+  void take_partial(NodeId node, std::uint64_t generation, std::uint64_t step, std::size_t from,
+                    std::vector<std::uint32_t> ranks);
+  std::vector<std::uint32_t> ranks_of(const Reducer& reducer) const;
   void finish_step(NodeId node, std::uint64_t generation);
   void evaluate(NodeId node, std::uint64_t generation, std::uint64_t epoch);
   std::uint64_t total() const { return options_.steps_per_epoch * options_.epochs; }
