@@ -90,9 +90,11 @@ private:
     } else if (const auto slots = most(&NodeOffer::slots); slots < needs.slots) {
       why = counted(needs.slots, slots, "slot");
     } else {
-      for (const auto& [key, value] : needs.labels)
-        if (nodes_where([&](const auto& node) { return has_label(node, key, value); }).empty()) {
-          why = fmt::format("needs the label {}={}; no node has it", key, value);
+      for (const auto& label : needs.labels)
+        if (nodes_where([&](const auto& node) {
+              return has_label(node, label.first, label.second);
+            }).empty()) {
+          why = fmt::format("needs the label {}={}; no node has it", label.first, label.second);
           break;
         }
     }

@@ -90,7 +90,7 @@ private:
   bool held() const;
   bool is_open(transport::PeerId peer) const;
   void arrival(std::function<void()> task);
-  transport::PeerId add_link(FakeTransport& other) TROUPE_REQUIRES(network_.mutex_);
+  transport::PeerId add_link(FakeTransport& other);  // with the network's lock held
   void meet(transport::PeerId peer, FakeTransport& other, bool outgoing);
   void drop(transport::PeerId peer, const Error& reason);
 

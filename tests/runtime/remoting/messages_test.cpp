@@ -281,8 +281,9 @@ TEST_P(Messages, ASpawnThatNobodyAnswersEndsWithItsTime) {
 /// handled.
 template <caf::spawn_options Os>
 void expect_overtaking(TestNode& a, TestNode& b) {
-  std::promise<void> go;
-  auto gone = go.get_future().share();
+  // Shared: its actor may still be at it when the answer is here.
+  const auto go = std::make_shared<std::promise<void>>();
+  auto gone = go->get_future().share();
   const auto slow =
       reach(a, b, b.system().spawn<Os>([gone](caf::event_based_actor*) -> caf::behavior {
         return {[gone](std::int32_t x) {
@@ -291,8 +292,8 @@ void expect_overtaking(TestNode& a, TestNode& b) {
         }};
       }),
             "slow");
-  const auto quick = reach(a, b, b.system().spawn([&go](caf::event_based_actor*) -> caf::behavior {
-    return {[&go](std::int32_t) { go.set_value(); }};
+  const auto quick = reach(a, b, b.system().spawn([go](caf::event_based_actor*) -> caf::behavior {
+    return {[go](std::int32_t) { go->set_value(); }};
   }),
                            "quick");
   caf::scoped_actor self{a.system()};
