@@ -86,6 +86,12 @@ TEST_F(WrongInput, an_unknown_key_is_named_with_its_place) {
   expect_sentence(train, {"job.toml", "fancy"});
 }
 
+TEST_F(WrongInput, an_unknown_command_is_named) {
+  Process troupe({"trian", "job.toml"});
+  EXPECT_EQ(troupe.wait(), 2) << troupe.output();
+  expect_sentence(troupe, {"'trian'", "--help"});
+}
+
 TEST_F(WrongInput, a_missing_job_file_is_named) {
   Process train({"train", "/nowhere/job.toml"});
   EXPECT_EQ(train.wait(), 2);

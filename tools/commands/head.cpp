@@ -33,13 +33,13 @@ Result<int> run_head(const NodeOptions& options, Signals& signals) {
   TROUPE_ASSIGN(auto runtime_options, options.runtime_options());
   TROUPE_ASSIGN(auto runtime, Runtime::start_cluster(std::move(runtime_options)));
   TROUPE_ASSIGN(auto service, train::JobService::start(*runtime));
+  Event stop;
+  signals.on_signal([&](int) { stop.set(); });
   std::printf("head listens at %s; nodes join with: troupe node --head %s\n",
               transport::to_string(runtime->address()).c_str(),
               transport::to_string(runtime->address()).c_str());
   std::fflush(stdout);
 
-  Event stop;
-  signals.on_signal([&](int) { stop.set(); });
   stop.wait();
   std::printf("stopping: jobs end at a step boundary with a checkpoint\n");
   service.reset();

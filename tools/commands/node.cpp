@@ -18,6 +18,11 @@ Result<int> run_node(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto head, transport::Address::parse(options.node.head));
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
   TROUPE_ASSIGN(auto runtime, Runtime::join(head, std::move(runtime_options)));
+  std::atomic<bool> interrupted = false;
+  signals.on_signal([&](int) {
+    interrupted = true;
+    runtime->stop();  // leaves in order; ends the wait below
+  });
   if (!options.quiet) {
     std::printf("node %s joined the cluster of %s, listens at %s\n",
                 short_name(runtime->id()).c_str(), transport::to_string(head).c_str(),
@@ -25,11 +30,6 @@ Result<int> run_node(const Options& options, Signals& signals) {
     std::fflush(stdout);
   }
 
-  std::atomic<bool> interrupted = false;
-  signals.on_signal([&](int) {
-    interrupted = true;
-    runtime->stop();  // leaves in order; ends the wait below
-  });
   while (!interrupted && runtime->membership_status().ok())
     (void)runtime->wait_until_out(std::chrono::seconds(3600));
 

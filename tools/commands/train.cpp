@@ -112,7 +112,8 @@ void add_train(CLI::App& app, Context& context) {
   command
       ->add_option("--slots", options->slots,
                    "ranks each node computes at the same time; 0: cores / nodes")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   command->add_flag("--resume", options->resume, "go on from the newest checkpoint");
   command->add_flag("--print-config", options->print_config,
                     "print the whole configuration as TOML and stop");
