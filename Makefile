@@ -5,6 +5,7 @@
 #   DEPS=no   do not look for Debian packages (they are there by other means)
 #   NODES=N   node processes of `make train` (default 2)
 #   JOB=FILE  job of `make train`
+#   SEEDS=N   schedules of `make simulate` (default 1000000)
 #   PYTHON=FILE  interpreter with PyTorch for `make bench` (default python3; without it, no peer)
 #   PREFIX=DIR  where `make install` puts it (default /usr/local)
 
@@ -13,14 +14,16 @@ DEPS   ?= yes
 NODES  ?= 2
 JOB    ?= examples/mnist/lenet.toml
 PYTHON ?= python3
+SEEDS  ?= 1000000
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help train test bench install format check clean deps-build deps-test deps-bench troupe
+.PHONY: help train test simulate bench install format check clean deps-build deps-test deps-bench troupe
 
 help:
 	@echo 'make train    train LeNet-5 on a subset of MNIST on $(NODES) nodes, from nothing'
 	@echo 'make test     build and run all tests'
+	@echo 'make simulate  run $(SEEDS) simulated jobs whose nodes die and join'
 	@echo 'make bench    build the benchmarks and compare with what is installed of the peers'
 	@echo 'make install  install the library and the troupe command under PREFIX ($(PREFIX))'
 	@echo 'make format   format all sources'
@@ -47,6 +50,10 @@ train: troupe
 test: deps-test build/dev/build.ninja
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --no-tests=error
+
+simulate: deps-test build/dev/build.ninja
+	cmake --build --preset dev --parallel $(JOBS) --target job_machine_sim_test
+	TROUPE_SIM_SEEDS=$(SEEDS) build/dev/tests/actors/job/job_machine_sim_test
 
 bench: deps-bench build/release/build.ninja
 	cmake --build --preset release --parallel $(JOBS)
