@@ -32,7 +32,7 @@ public:
 
   /// Reads the rest and waits for the end. The exit code, or 128 + signal; -1 if it had to be
   /// killed for taking too long.
-  int wait(std::chrono::seconds patience = std::chrono::seconds(120));
+  int wait(std::chrono::seconds patience = std::chrono::seconds(300));
 
   /// stdout and stderr, as they came.
   const std::string& output() const { return output_; }
