@@ -15,6 +15,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// A token that only this process and its children know.
+std::string fresh_token() {
+  return to_string(NodeId::random()) + to_string(NodeId::random());
+}
+
 /// This process's environment with the token set.
 std::vector<std::string> environment_with(const std::string& token) {
   std::vector<std::string> result;
@@ -80,20 +85,52 @@ std::string describe_exit(pid_t pid, int status) {
 
 }  // namespace
 
-Status LocalCluster::start(const Options& options) {
+Result<std::unique_ptr<Runtime>> LocalCluster::start(RuntimeOptions head, std::size_t nodes,
+                                                     std::uint32_t slots) {
+  head.name = "head";
+  head.slots = 0;
+  if (head.token.empty()) head.token = fresh_token();
+  token_ = head.token;
+  slots_ = slots;
+  shared_memory_ = head.shared_memory;
+  TROUPE_ASSIGN(auto runtime, Runtime::start_cluster(std::move(head)));
+  head_ = runtime->address();
+  TROUPE_TRY(add(nodes));
+  return runtime;
+}
+
+Status LocalCluster::add(std::size_t nodes) {
   Spawner spawner;
-  const auto environment = environment_with(options.token);
-  for (std::size_t i = 0; i < options.nodes; ++i) {
+  const auto environment = environment_with(token_);
+  for (std::size_t i = 0; i < nodes; ++i) {
     std::vector<std::string> arguments{"troupe",  "node",
-                                       "--head",  transport::to_string(options.head),
+                                       "--head",  transport::to_string(head_),
                                        "--name",  fmt::format("node-{}", ++started_),
-                                       "--slots", std::to_string(options.slots),
+                                       "--slots", std::to_string(slots_),
                                        "--quiet"};
-    if (!options.shared_memory) arguments.emplace_back("--no-shared-memory");
+    if (!shared_memory_) arguments.emplace_back("--no-shared-memory");
     TROUPE_ASSIGN(pid_t pid, spawner.spawn(std::move(arguments), environment));
     pids_.push_back(pid);
   }
   return {};
+}
+
+Status LocalCluster::wait_for_nodes(Runtime& head, const std::atomic<bool>& interrupted) {
+  constexpr auto kSlice = 50ms;
+  constexpr auto kJoinTime = 30s;
+  const auto deadline = std::chrono::steady_clock::now() + kJoinTime;
+  for (;;) {
+    auto status = head.wait_for_nodes(started_, kSlice);
+    if (status.ok() || status.code() != Code::deadline_exceeded) return status;
+    TROUPE_TRY(check());
+    if (interrupted) return Error{Code::cancelled, "interrupted before all nodes were there"};
+    if (std::chrono::steady_clock::now() > deadline)
+      return Error{
+          Code::deadline_exceeded,
+          fmt::format("of {} node processes not all joined within {} s: {}; is one stopped, "
+                      "or is this machine too small for so many?",
+                      started_, kJoinTime.count(), status.error().message)};
+  }
 }
 
 Status LocalCluster::check() {

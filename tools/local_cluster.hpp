@@ -1,14 +1,17 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "runtime/base/status.hpp"
+#include "runtime/cluster/runtime.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace troupe::tool {
@@ -19,23 +22,25 @@ namespace troupe::tool {
 /// Threads:   one.
 class LocalCluster {
 public:
-  struct Options {
-    transport::Address head;
-    std::string token;  ///< passed by the environment, never on the command line
-    std::size_t nodes = 2;
-    std::uint32_t slots = 1;  ///< of each node
-    bool shared_memory = true;
-  };
-
   LocalCluster() = default;
   ~LocalCluster() { stop(); }
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
 
-  /// Starts the processes, besides those that are there. Children get no descriptor but 0, 1 and 2:
-  /// UCX's sockets are not close-on-exec, and one kept open in a child would hide its parent's
-  /// death. Errors: `io_error` with the system's reason.
-  Status start(const Options& options);
+  /// Starts the head in this process, which offers no slots and makes up a token if there is none,
+  /// and `nodes` processes of `slots` each. The head is to end before this object: the nodes leave
+  /// then. Errors: those of Runtime::start_cluster and of add().
+  Result<std::unique_ptr<Runtime>> start(RuntimeOptions head, std::size_t nodes,
+                                         std::uint32_t slots);
+
+  /// Starts that many more. Children get no descriptor but 0, 1 and 2: UCX's sockets are not
+  /// close-on-exec, and one kept open in a child would hide its parent's death. The token is passed
+  /// by the environment, never on the command line. Errors: `io_error` with the system's reason.
+  Status add(std::size_t nodes);
+
+  /// Waits until all that were started are members, for half a minute. Errors: that one of them
+  /// ended; `deadline_exceeded`; `cancelled` once `interrupted` is set.
+  Status wait_for_nodes(Runtime& head, const std::atomic<bool>& interrupted);
 
   /// A child that ended already, as a sentence; ok if all run.
   Status check();
@@ -46,6 +51,10 @@ public:
   const std::vector<pid_t>& processes() const { return pids_; }
 
 private:
+  transport::Address head_;
+  std::string token_;
+  std::uint32_t slots_ = 1;
+  bool shared_memory_ = true;
   std::vector<pid_t> pids_;
   std::size_t started_ = 0;
 };

@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -100,6 +102,15 @@ std::vector<pid_t> children_of(pid_t pid) {
     for (pid_t child; file >> child;) children.push_back(child);
   }
   return children;
+}
+
+Head::Head(std::vector<std::string> environment)
+    : process({"head", "--listen", "127.0.0.1:0"}, std::move(environment)) {
+  EXPECT_TRUE(process.read_until("nodes join")) << process.output();
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(process.output(), match, std::regex("127.0.0.1:([0-9]+)")));
+  port = static_cast<std::uint16_t>(std::stoi(match[1]));
+  address = match[0].str();
 }
 
 bool runs(pid_t pid) {

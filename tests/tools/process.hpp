@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -41,6 +42,14 @@ private:
   pid_t pid_ = -1;
   int pipe_ = -1;
   std::string output_;
+};
+
+/// A running `troupe head` on a free port of loopback, and where it listens.
+struct Head {
+  explicit Head(std::vector<std::string> environment = {});
+  Process process;
+  std::uint16_t port = 0;
+  std::string address;
 };
 
 /// Direct children of a process.

@@ -128,18 +128,15 @@ TEST_F(Train, drains_on_an_interrupt_and_leaves_nothing_running) {
 
 TEST(Cluster, a_node_leaves_and_a_head_ends_when_told_to_stop) {
   for (const int signal : {SIGTERM, SIGINT}) {
-    Process head({"head", "--listen", "127.0.0.1:0"});
-    ASSERT_TRUE(head.read_until("nodes join")) << head.output();
-    std::smatch at;
-    ASSERT_TRUE(std::regex_search(head.output(), at, std::regex("127.0.0.1:[0-9]+")));
-    Process node({"node", "--head", at[0].str()}), other({"node", "--head", at[0].str()});
+    Head head;
+    Process node({"node", "--head", head.address}), other({"node", "--head", head.address});
     ASSERT_TRUE(node.read_until("joined")) << node.output();
     ASSERT_TRUE(other.read_until("joined")) << other.output();
     node.signal(signal);
     EXPECT_EQ(node.wait(), 0) << node.output();
     EXPECT_NE(node.output().find("left the cluster"), std::string::npos) << node.output();
-    head.signal(signal);
-    EXPECT_EQ(head.wait(), 0) << head.output();
+    head.process.signal(signal);
+    EXPECT_EQ(head.process.wait(), 0) << head.process.output();
     EXPECT_EQ(other.wait(), 0) << other.output();
   }
 }

@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <regex>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -53,21 +52,6 @@ public:
 private:
   int fd_;
   sockaddr_in address_{};
-};
-
-/// A running `troupe head` and where it listens.
-struct Head {
-  explicit Head(std::vector<std::string> environment = {})
-      : process({"head", "--listen", "127.0.0.1:0"}, std::move(environment)) {
-    EXPECT_TRUE(process.read_until("nodes join")) << process.output();
-    std::smatch match;
-    EXPECT_TRUE(std::regex_search(process.output(), match, std::regex("127.0.0.1:([0-9]+)")));
-    port = static_cast<std::uint16_t>(std::stoi(match[1]));
-    address = "127.0.0.1:" + match[1].str();
-  }
-  Process process;
-  std::uint16_t port = 0;
-  std::string address;
 };
 
 class WrongInput : public testing::Test {

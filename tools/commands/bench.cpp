@@ -41,17 +41,10 @@ Result<Figure> repeat(std::string what, std::string unit, std::size_t runs,
 /// Two node processes on this machine that talk over shared memory, or over TCP.
 Result<std::vector<Figure>> measure(const Options& options, bool shared_memory) {
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
-  runtime_options.name = "head";
-  runtime_options.slots = 0;  // or it would be a peer of its own
-  runtime_options.token = to_string(NodeId::random());
   runtime_options.shared_memory = shared_memory;
   LocalCluster cluster;
-  TROUPE_ASSIGN(auto head, Runtime::start_cluster(runtime_options));
-  TROUPE_TRY(cluster.start({.head = head->address(),
-                            .token = runtime_options.token,
-                            .nodes = 1,
-                            .shared_memory = shared_memory}));
-  TROUPE_TRY(head->wait_for_nodes(1, std::chrono::seconds(20)));
+  TROUPE_ASSIGN(auto head, cluster.start(std::move(runtime_options), 1, 1));
+  TROUPE_TRY(cluster.wait_for_nodes(*head, false));
   NodeId peer;
   for (const auto& member : head->view().members)
     if (member.slots > 0) peer = member.node;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <optional>
 #include <random>
@@ -106,12 +107,8 @@ private:
 /// Does to a cluster's nodes what the seed says.
 class Disturber {
 public:
-  Disturber(LocalCluster& cluster, LocalCluster::Options nodes, std::size_t wanted,
-            std::uint64_t seed)
-      : cluster_(cluster), one_(std::move(nodes)), wanted_(wanted), random_(seed) {
-    one_.nodes = 1;
-    living_ = cluster_.processes();
-  }
+  Disturber(LocalCluster& cluster, std::size_t wanted, std::uint64_t seed)
+      : cluster_(cluster), wanted_(wanted), random_(seed), living_(cluster.processes()) {}
   ~Disturber() {
     for (const pid_t pid : stopped_) ::kill(pid, SIGCONT);
   }
@@ -132,7 +129,7 @@ public:
       case 2:
         return signal(SIGTERM, "leave");
       default:
-        TROUPE_TRY(cluster_.start(one_));
+        TROUPE_TRY(cluster_.add(1));
         living_.push_back(cluster_.processes().back());
         return fmt::format("join of {}", living_.back());
     }
@@ -148,7 +145,6 @@ private:
   }
 
   LocalCluster& cluster_;
-  LocalCluster::Options one_;
   const std::size_t wanted_;
   std::mt19937_64 random_;
   std::vector<pid_t> living_, stopped_;
@@ -159,29 +155,23 @@ private:
 Result<std::string> run(const Options& options, train::JobConfig config, bool disturb,
                         Signals& signals) {
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
-  runtime_options.name = "head";
-  runtime_options.slots = 0;
-  if (runtime_options.token.empty()) runtime_options.token = to_string(NodeId::random());
   LocalCluster cluster;
-  TROUPE_ASSIGN(auto head, Runtime::start_cluster(runtime_options));
-  LocalCluster::Options nodes;
-  nodes.head = head->address();
-  nodes.token = runtime_options.token;
-  nodes.nodes = options.nodes;
-  nodes.shared_memory = runtime_options.shared_memory;
-  TROUPE_TRY(cluster.start(nodes));
-  TROUPE_TRY(head->wait_for_nodes(options.nodes, std::chrono::seconds(30)));
-
+  TROUPE_ASSIGN(auto head, cluster.start(std::move(runtime_options), options.nodes, 1));
+  std::atomic<bool> interrupted = false;
   Timeline timeline;
   const auto subscription = head->subscribe([&](const View&, const auto& departures) {
     if (!departures.empty()) timeline.on_departure();
   });
   train::JobRunner runner(*head, std::move(config), {}, timeline);
-  signals.on_signal([&](int) { runner.cancel(); });
+  signals.on_signal([&](int) {
+    interrupted = true;
+    runner.cancel();
+  });
+  TROUPE_TRY(cluster.wait_for_nodes(*head, interrupted));
   std::thread disturber;
   if (disturb)
     disturber = std::thread([&] {
-      Disturber chaos(cluster, nodes, options.nodes, options.seed);
+      Disturber chaos(cluster, options.nodes, options.seed);
       for (std::size_t i = 0; i < options.events && timeline.wait_for_progress(i, options.events);
            ++i) {
         timeline.begin_event();

@@ -33,30 +33,6 @@ std::uint32_t default_slots(std::size_t nodes) {
   return static_cast<std::uint32_t>(std::max<std::size_t>(1, cores / nodes));
 }
 
-/// A token that only this process and its children know.
-std::string fresh_token() {
-  return to_string(NodeId::random()) + to_string(NodeId::random());
-}
-
-Status wait_for_nodes(Runtime& head, LocalCluster& cluster, std::size_t nodes,
-                      const std::atomic<bool>& interrupted) {
-  constexpr auto kSlice = std::chrono::milliseconds(50);
-  constexpr auto kJoinTime = std::chrono::seconds(30);
-  const auto deadline = std::chrono::steady_clock::now() + kJoinTime;
-  for (;;) {
-    auto status = head.wait_for_nodes(nodes, kSlice);
-    if (status.ok() || status.code() != Code::deadline_exceeded) return status;
-    TROUPE_TRY(cluster.check());
-    if (interrupted) return Error{Code::cancelled, "interrupted before all nodes were there"};
-    if (std::chrono::steady_clock::now() > deadline)
-      return Error{
-          Code::deadline_exceeded,
-          fmt::format("of {} node processes not all joined within {} s: {}; is one stopped, "
-                      "or is this machine too small for so many?",
-                      nodes, kJoinTime.count(), status.error().message)};
-  }
-}
-
 /// Starts head and nodes, runs the job, ends them all.
 Result<int> train(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto config, train::load_job(options.job, options.overrides));
@@ -65,18 +41,10 @@ Result<int> train(const Options& options, Signals& signals) {
     return kSuccess;
   }
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
-  runtime_options.name = "head";
-  runtime_options.slots = 0;
-  if (runtime_options.token.empty()) runtime_options.token = fresh_token();
-
   LocalCluster cluster;  // ends after the head: the nodes leave when it stops
-  TROUPE_ASSIGN(auto head, Runtime::start_cluster(runtime_options));
-  TROUPE_TRY(
-      cluster.start({.head = head->address(),
-                     .token = runtime_options.token,
-                     .nodes = options.nodes,
-                     .slots = options.slots > 0 ? options.slots : default_slots(options.nodes),
-                     .shared_memory = runtime_options.shared_memory}));
+  TROUPE_ASSIGN(auto head,
+                cluster.start(std::move(runtime_options), options.nodes,
+                              options.slots > 0 ? options.slots : default_slots(options.nodes)));
 
   const SteadyClock clock;
   const std::uint64_t log_every = config.operation.log_every;
@@ -92,7 +60,7 @@ Result<int> train(const Options& options, Signals& signals) {
     runner.cancel();
   });
 
-  TROUPE_TRY(wait_for_nodes(*head, cluster, options.nodes, interrupted));
+  TROUPE_TRY(cluster.wait_for_nodes(*head, interrupted));
   TROUPE_TRY(runner.run());
   head->stop();
   return kSuccess;
