@@ -11,17 +11,14 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <caf/io/middleman.hpp>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/perftest.hpp"
 #include "bench/remoting_actors.hpp"
 #include "runtime/remoting/remoting.hpp"
 
@@ -31,47 +28,6 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(30);
 /// The middleman copies a message about four times and is slow: fewer suffice.
 constexpr Load kMiddlemanLoad{.round_trips = 2000, .messages = 100'000, .buffers = 4};
-
-/// A program with its output on a pipe.
-class Child {
-public:
-  explicit Child(std::vector<std::string> words) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    // UCX's sockets are not close-on-exec: a child that keeps them hides this process's end.
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    std::vector<char*> args;
-    for (auto& word : words) args.push_back(word.data());
-    args.push_back(nullptr);
-    if (::posix_spawnp(&pid_, args[0], &actions, nullptr, args.data(), environ) != 0) pid_ = -1;
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    out_ = ::fdopen(ends[0], "r");
-  }
-  ~Child() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-    if (out_ != nullptr) std::fclose(out_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  /// Empty at the end.
-  std::string line() {
-    char text[512];
-    if (out_ == nullptr || std::fgets(text, sizeof text, out_) == nullptr) return "";
-    return {text, std::strcspn(text, "\n")};
-  }
-
-private:
-  pid_t pid_ = -1;
-  FILE* out_ = nullptr;
-};
 
 [[noreturn]] void serve_until_killed(const std::string& place) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -158,34 +114,9 @@ std::vector<Figures> measure_middleman(int runs) {
   return figures;
 }
 
-/// Column `column` of the result of ucx_perftest.
-double perftest(const std::string& tls, const char* test, std::size_t size, int n, int column,
-                int port) {
-  ::setenv("UCX_TLS", tls.c_str(), 1);
-  ::setenv("UCX_NET_DEVICES", "lo", 1);
-  std::vector<std::string> words = {
-      "ucx_perftest",      "-t", test, "-s", std::to_string(size), "-n", std::to_string(n), "-p",
-      std::to_string(port)};
-  Child server(words);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it does not say when it listens
-  words.insert(words.end(), {"-f", "-v", "127.0.0.1"});
-  Child client(words);
-  double value = 0;
-  for (auto line = client.line(); !line.empty(); line = client.line()) {
-    line.erase(0, line.find_first_not_of(' '));
-    if (line.empty() || std::isdigit(static_cast<unsigned char>(line[0])) == 0) continue;
-    std::size_t at = 0;
-    for (int i = 0; i < column; ++i) at = std::min(line.find(',', at), line.size() - 1) + 1;
-    value = std::atof(line.c_str() + at);
-  }
-  ::unsetenv("UCX_TLS");
-  ::unsetenv("UCX_NET_DEVICES");
-  return value;
-}
-
 std::vector<Figures> measure_perftest(const std::string& tls, int runs) {
   std::vector<Figures> figures;
-  if (std::system("command -v ucx_perftest >/dev/null 2>&1") != 0) return figures;  // NOLINT
+  if (!have_perftest()) return figures;
   for (int run = 0; run < runs; ++run) {
     const int port = 20'000 + ::getpid() % 20'000 + run * 3;
     figures.push_back({2 * perftest(tls, "ucp_am_lat", kSmallBytes, 20'000, 1, port),

@@ -12,19 +12,18 @@
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/perftest.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace {
 
 using namespace troupe;             // NOLINT: a program of one file
 using namespace troupe::transport;  // NOLINT
+using namespace troupe::bench;      // NOLINT
 
 constexpr std::size_t kSmall = 64;
 constexpr std::size_t kLarge = std::size_t{64} << 20;
@@ -109,39 +108,6 @@ int serve(const std::string& tls) {
   for (;;) ::pause();
 }
 
-/// Starts a program with its output on a pipe.
-struct Child {
-  pid_t pid = -1;
-  FILE* out = nullptr;
-  explicit Child(std::vector<std::string> words) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    // UCX's sockets are not close-on-exec: a child that keeps them hides this process's end.
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    std::vector<char*> args;
-    for (std::string& word : words) args.push_back(word.data());
-    args.push_back(nullptr);
-    if (::posix_spawnp(&pid, args[0], &actions, nullptr, args.data(), environ) != 0) pid = -1;
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    out = ::fdopen(ends[0], "r");
-  }
-  std::string line() {
-    char text[512];
-    return out != nullptr && std::fgets(text, sizeof text, out) != nullptr ? text : "";
-  }
-  void end(bool kill) {
-    if (pid > 0 && kill) ::kill(pid, SIGKILL);
-    if (pid > 0) ::waitpid(pid, nullptr, 0);
-    pid = -1;
-    if (out != nullptr) std::fclose(out);
-    out = nullptr;
-  }
-};
-
 struct Result3 {
   Summary round_trip_us, messages_per_s, bytes_per_s;
 };
@@ -197,42 +163,7 @@ Result3 measure(const std::string& tls, int runs) {
   }
   client.over = true;
   transport->stop();
-  child.end(true);
   return {summarize(trips), summarize(rates), summarize(widths)};
-}
-
-bool have_perftest() {
-  return std::system("command -v ucx_perftest >/dev/null 2>&1") == 0;  // NOLINT
-}
-
-/// One figure of one run of ucx_perftest, by the number of its column.
-double perftest(const std::string& tls, const std::string& test, std::size_t size, int iterations,
-                int column, int port) {
-  ::setenv("UCX_TLS", tls.empty() ? "all" : tls.c_str(), 1);
-  ::setenv("UCX_NET_DEVICES", "lo", 1);
-  const std::vector<std::string> common = {"-t", test,
-                                           "-s", std::to_string(size),
-                                           "-n", std::to_string(iterations),
-                                           "-p", std::to_string(port)};
-  std::vector<std::string> words = {"ucx_perftest"};
-  words.insert(words.end(), common.begin(), common.end());
-  Child server(words);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it does not say when it listens
-  words.insert(words.begin() + 1, "127.0.0.1");
-  words.insert(words.end(), {"-f", "-v"});
-  Child client(words);
-  double value = 0;
-  for (std::string line = client.line(); !line.empty(); line = client.line()) {
-    std::size_t at = line.find_first_not_of(' ');
-    if (at == std::string::npos || line[at] < '0' || line[at] > '9') continue;
-    for (int i = 0; i < column && at != std::string::npos; ++i) at = line.find(',', at) + 1;
-    value = std::atof(line.c_str() + at);
-  }
-  client.end(false);
-  server.end(true);
-  ::unsetenv("UCX_TLS");
-  ::unsetenv("UCX_NET_DEVICES");
-  return value;
 }
 
 Result3 measure_perftest(const std::string& tls, int runs) {
