@@ -33,8 +33,8 @@ public:
   /// Writes the job's result.
   Result<WrittenFile> save_final(std::vector<TensorView> tensors, const Metadata& metadata);
 
-  /// Makes the folder, and writes and removes a file in it; `who` is part of its name. Errors:
-  /// those of the file system.
+  /// Makes the folder, and makes and removes an empty file in it; `who` is part of its name.
+  /// Errors: those of the file system.
   Status check_writable(const std::string& who);
 
   struct Entry {

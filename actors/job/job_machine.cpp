@@ -122,19 +122,24 @@ void JobMachine::halt_all(TimePoint now) {
 
 void JobMachine::halted(std::uint64_t generation, std::size_t index, std::uint64_t steps_done,
                         TimePoint now) {
-  if (generation != current_.number || index >= current_.holders.size()) return;
-  auto& holder = current_.holders[index];
-  if (!std::exchange(holder.halting, false)) return;
-  holder.steps_done = steps_done;
+  auto* const holder = take_halting(generation, index);
+  if (holder == nullptr) return;
+  holder->steps_done = steps_done;
   after_halt(now);
 }
 
 void JobMachine::unreachable(std::uint64_t generation, std::size_t index, TimePoint now) {
-  if (generation != current_.number || index >= current_.holders.size()) return;
-  auto& holder = current_.holders[index];
-  if (!std::exchange(holder.halting, false)) return;
-  holder.lost = true;
+  auto* const holder = take_halting(generation, index);
+  if (holder == nullptr) return;
+  holder->lost = true;
   after_halt(now);
+}
+
+/// Who was halting and has answered, in one way or the other; null for an answer to nothing.
+JobMachine::Holder* JobMachine::take_halting(std::uint64_t generation, std::size_t index) {
+  if (generation != current_.number || index >= current_.holders.size()) return nullptr;
+  auto& holder = current_.holders[index];
+  return std::exchange(holder.halting, false) ? &holder : nullptr;
 }
 
 void JobMachine::after_halt(TimePoint now) {
@@ -182,12 +187,15 @@ void JobMachine::deployed(std::uint64_t generation, std::size_t actors, TimePoin
 }
 
 void JobMachine::deployment_failed(std::uint64_t generation, const Error& reason, TimePoint now) {
-  if (generation != generation_ || phase_ != Phase::preparing) return;
-  // The cluster says soon if a node was lost; if it does not, another try does no harm.
+  if (generation == generation_ && phase_ == Phase::preparing) retry_or_end(reason, now);
+}
+
+/// The cluster says soon if a node was lost; if it does not, another try does no harm.
+void JobMachine::retry_or_end(Error reason, TimePoint now) {
   if (reason.code == Code::unavailable)
     deadline_ = now + kRetryAfter;
   else
-    end_with(reason, now);
+    end_with(std::move(reason), now);
 }
 
 void JobMachine::ready(const Ready& x, TimePoint now) {
@@ -250,6 +258,14 @@ void JobMachine::pulled(std::uint64_t generation, std::size_t index, const Pulle
   if (--pulls_open_ == 0) check_ready(now);
 }
 
+void JobMachine::not_pulled(std::uint64_t generation, std::size_t index, const Error& reason,
+                            TimePoint now) {
+  if (generation != generation_ || phase_ != Phase::preparing) return;
+  retry_or_end({reason.code, fmt::format("node '{}' could not take the weights of another: {}",
+                                         next_.nodes.at(index).name, reason.message)},
+               now);
+}
+
 void JobMachine::begin(TimePoint now) {
   deadline_.reset();
   const auto previous = std::exchange(current_, next_);
@@ -277,17 +293,6 @@ void JobMachine::begin(TimePoint now) {
   for (std::size_t i = 0; i < current_.nodes.size(); ++i) effects_.begin(i, begin);
   if (previous.number != 0) effects_.discard(previous.number);
   if (choose() != current_.nodes) change("nodes joined meanwhile", now);
-}
-
-void JobMachine::not_pulled(std::uint64_t generation, std::size_t index, const Error& reason,
-                            TimePoint now) {
-  if (generation != generation_ || phase_ != Phase::preparing) return;
-  if (reason.code == Code::unavailable)
-    deadline_ = now + kRetryAfter;
-  else
-    end_with({reason.code, fmt::format("node '{}' could not take the weights of another: {}",
-                                       next_.nodes.at(index).name, reason.message)},
-             now);
 }
 
 // --- progress ------------------------------------------------------------------------------------

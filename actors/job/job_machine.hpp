@@ -35,7 +35,7 @@ public:
   virtual void discard(std::uint64_t generation) = 0;
   /// Ends in halted() or unreachable().
   virtual void halt(std::uint64_t generation, std::size_t index) = 0;
-  /// Has reducer `index` take the state of reducer `from`; ends in pulled() or failed().
+  /// Has reducer `index` take the state of reducer `from`; ends in pulled() or not_pulled().
   virtual void pull(std::uint64_t generation, std::size_t index, std::size_t from) = 0;
   virtual void begin(std::size_t index, const Begin& begin) = 0;
   /// Ends in saved() or not_saved().
@@ -93,7 +93,6 @@ public:
   void failed(const Failed& x, TimePoint now);
 
   bool over() const noexcept { return phase_ == Phase::over; }
-  std::uint64_t generation() const noexcept { return generation_; }
 
 private:
   enum class Phase {
@@ -124,6 +123,8 @@ private:
   void halt_all(TimePoint now);
   void after_halt(TimePoint now);
   void check_ready(TimePoint now);
+  void retry_or_end(Error reason, TimePoint now);
+  Holder* take_halting(std::uint64_t generation, std::size_t index);
   void begin(TimePoint now);
   void end_with(Error reason, TimePoint now);
   void save_next(bool final_weights);

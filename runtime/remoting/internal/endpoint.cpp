@@ -26,6 +26,11 @@ caf::error unreachable() {
   return caf::make_error(caf::exit_reason::remote_link_unreachable);
 }
 
+/// The response to a request that nobody else will answer.
+void answer(const caf::strong_actor_ptr& asker, caf::message_id request, const caf::error& reason) {
+  asker->enqueue(nullptr, request.response_id(), caf::make_message(reason), nullptr);
+}
+
 caf::error not_sent_error(const Error& reason) {
   return reason.code == Code::unavailable ? unreachable() : to_caf(reason);
 }
@@ -127,8 +132,7 @@ caf::error Endpoint::why_ended(caf::actor_id actor) const {
 }
 
 void Endpoint::reject(const caf::mailbox_element& what, const caf::error& reason) {
-  if (what.sender != nullptr && what.mid.is_request())
-    what.sender->enqueue(nullptr, what.mid.response_id(), caf::make_message(reason), nullptr);
+  if (what.sender != nullptr && what.mid.is_request()) answer(what.sender, what.mid, reason);
 }
 
 void Endpoint::forward(RemoteActor& to, caf::mailbox_element_ptr what) {
@@ -185,7 +189,7 @@ void Endpoint::not_sent(const RoutePtr& route, std::span<const std::byte> messag
     std::uint8_t flags = 0;
     const bool foreign = !source(flags) && (flags & kForeignSender) != 0 && !source(asker);
     if (asker != nullptr && (foreign || pending_.remove(envelope.source, id)))
-      asker->enqueue(nullptr, id.response_id(), caf::make_message(not_sent_error(reason)), nullptr);
+      answer(asker, id, not_sent_error(reason));
   }
   if (envelope.kind == Kind::lookup || envelope.kind == Kind::spawn)
     give_up(envelope.message_id, reason);
@@ -223,7 +227,7 @@ void Endpoint::warn(const std::string& text) const {
 void Endpoint::bounce(const Route* route) {
   for (const auto& request : pending_.take(route))
     if (const auto sender = request.sender.lock(); sender != nullptr)
-      sender->enqueue(nullptr, request.id.response_id(), caf::make_message(unreachable()), nullptr);
+      answer(sender, request.id, unreachable());
 }
 
 void Endpoint::unwatch_all(const RoutePtr& route) {
