@@ -9,9 +9,10 @@ find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(SQLite3 REQUIRED)
 
 # troupe_find_library(TARGET LIBRARY HEADER PACKAGE): libraries whose own CMake config is absent
-# (CAF) or broken (oneDNN's wants OpenCL's headers) on Debian 12.
+# (CAF, cpp-httplib) or broken (oneDNN's wants OpenCL's headers) on Debian 12.
 function(troupe_find_library target library header package)
   if(TARGET ${target})
     return()
@@ -31,3 +32,9 @@ endfunction()
 
 troupe_find_library(Troupe::caf_core caf_core caf/all.hpp libcaf-dev)
 troupe_find_library(Troupe::dnnl dnnl oneapi/dnnl/dnnl.hpp libdnnl-dev)
+troupe_find_library(Troupe::httplib cpp-httplib httplib.h libcpp-httplib-dev)
+# What Debian's library was compiled with: its classes have other sizes without these.
+set_target_properties(
+  Troupe::httplib
+  PROPERTIES INTERFACE_COMPILE_DEFINITIONS
+             "CPPHTTPLIB_OPENSSL_SUPPORT;CPPHTTPLIB_ZLIB_SUPPORT;CPPHTTPLIB_BROTLI_SUPPORT")
