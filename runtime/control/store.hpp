@@ -22,7 +22,7 @@ struct StoreOptions {
   /// How long a leader that is not heard of still counts as one: the shorter, the sooner another
   /// takes over and the shorter an outage of the store that a leader survives. 1 s to 1 h; etcd
   /// counts in whole seconds (rounded up) and grants 2 s at least. A file's lock ends with its
-  /// process, at once.
+  /// process: at once, and not before.
   Duration lease = std::chrono::seconds(2);
 
   /// Error: `invalid_argument` with the value and the bounds.
@@ -46,7 +46,8 @@ class Store {
 public:
   using Lost = std::function<void(const Error&)>;
 
-  /// Writes what waits, for at most 2 s, and resigns: another may lead at once.
+  /// Writes what waits, for at most 2 s, and resigns: another may lead at once. A request to etcd
+  /// that is under way then takes at most another second per endpoint.
   virtual ~Store() = default;
 
   /// Becomes the leader, waiting at most `timeout` for another's end. Returns the term: greater

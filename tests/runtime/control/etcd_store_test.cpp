@@ -8,6 +8,7 @@
 #include "runtime/control/store.hpp"
 #include "tests/runtime/control/etcd_server.hpp"
 #include "tests/runtime/control/store_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace troupe::control {
 namespace {
@@ -52,6 +53,19 @@ TEST_F(EtcdStoreTest, is_lost_before_another_leads_while_etcd_does_not_answer) {
   ASSERT_TRUE(next.ok()) << to_string(next.error());
   EXPECT_GT(*next, *term);
   EXPECT_EQ(lost.count(), 1u);
+}
+
+TEST_F(EtcdStoreTest, is_lost_when_its_process_was_paused_and_overtaken) {
+  ChildProcess child({etcd_->address("test")});
+  const std::string said = child.line();
+  child.signal(SIGSTOP);
+  const auto second = open(etcd_->address("test"));
+  const auto term = second->lead(seconds(20), nullptr);
+  ASSERT_TRUE(term.ok());
+  EXPECT_GT(*term, std::stoull(said));
+  child.signal(SIGCONT);
+  EXPECT_EQ(child.line(), "lost");
+  EXPECT_EQ(second->read().value().at("from"), "child");
 }
 
 TEST_F(EtcdStoreTest, outlives_a_pause_of_etcd_that_is_shorter_than_the_lease) {

@@ -9,10 +9,15 @@
 namespace troupe::control {
 namespace {
 
-/// Leads, writes a value, says its term, and goes on leading until it is killed.
+/// Leads, writes a value, says its term, and goes on leading until it is killed. Says if it is
+/// lost.
 int lead_until_killed(const char* address) {
   const auto store = open(address, "child");
-  const auto term = store->lead(seconds(20), nullptr);
+  const auto term = store->lead(seconds(20), [&store](const Error&) {
+    store->put("from", "a child that was lost");
+    std::puts("lost");
+    std::fflush(stdout);
+  });
   store->put("from", "child");
   const Status written = term.ok() ? store->flush(seconds(20)) : term.status();
   std::printf("%s\n",
