@@ -1,22 +1,27 @@
 @0xb61c9a04d7e2f358;
-# A job as the head keeps it and sends it to the nodes that run it.
+# A job as a head keeps it in its control store, for the head that comes after it: what was asked
+# for, written once, and how far it is, written as it goes.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::schema");
 
-struct Job {
-  id @0 :UInt64;
-  name @1 :Text;
-  config @2 :Text;           # the job file as TOML, overrides applied: canonical form
-  configHash @3 :Text;       # of `config`; equal on all nodes
-  ranks @4 :UInt32;
-  directory @5 :Text;        # where checkpoints and results go
-  resume @6 :Bool;
+struct JobRequest {
+  config @0 :Text;           # the job file as TOML, overrides applied
+  nodes @1 :UInt32;          # how many to use; 0: all
+  resume @2 :Bool;           # go on from the newest checkpoint
 }
 
-struct Placement {
-  job @0 :UInt64;
-  generation @1 :UInt64;
-  nodeOfRank @2 :List(UInt32);  # index into `nodes`
-  nodes @3 :List(Data);         # 16 bytes each
+struct JobProgress {
+  name @0 :Text;
+  state @1 :Text;            # "waiting", "running", "done", "failed", "cancelled"
+  step @2 :UInt64;           # steps done
+  steps @3 :UInt64;          # of all epochs
+  loss @4 :Float64;
+  testAccuracy @5 :Float64;  # of the last epoch; negative: none yet
+  message @6 :Text;
+  sha256 @7 :Text;           # of the final weights
+  begun @8 :Bool;            # its first step was about to begin
+  firstStep @9 :UInt64;      # that it began with
+  epochs @10 :UInt64;        # whose tests are done
+  cancelled @11 :Bool;       # somebody asked for its end
 }

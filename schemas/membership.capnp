@@ -40,6 +40,9 @@ struct Membership {
     fenced @10 :Reason;       # head -> node: you are out; stop what you do
     ended @11 :Reason;        # head -> nodes: there is no cluster any more
     forget @12 :NodeId;       # head -> node on its way in: no need to connect to this one
+    takeover @13 :Takeover;   # new head -> node: from now on I decide
+    followed @14 :Followed;   # node -> new head: so be it
+    superseded @15 :UInt64;   # node -> former head: another one leads, with this term
   }
 
   struct Join {
@@ -51,6 +54,21 @@ struct Membership {
     earlier @1 :List(Member); # to be connected to; the head is among them
     periodNanos @2 :UInt64;   # of heartbeats, the same in the whole cluster
     limitNanos @3 :UInt64;    # silence that makes a node suspect
+    headlessNanos @4 :UInt64; # how long nodes stand without a head
+    term @5 :UInt64;          # of the head
+  }
+  struct Takeover {
+    protocol @0 :UInt32;
+    term @1 :UInt64;          # the higher one counts
+    generation @2 :UInt64;    # of the last view that the new head knows of
+    head @3 :Member;
+    periodNanos @4 :UInt64;
+    limitNanos @5 :UInt64;
+    headlessNanos @6 :UInt64;
+  }
+  struct Followed {
+    term @0 :UInt64;
+    view @1 :View;            # the node's, if it is of a later generation; else null
   }
   struct View {
     generation @0 :UInt64;
@@ -73,6 +91,7 @@ struct Membership {
   struct Heartbeat {
     generation @0 :UInt64;
     sequence @1 :UInt64;
+    deaf @2 :Bool;            # the node has not heard of the head for longer than the limit
   }
   struct Suspicion {
     node @0 :NodeId;

@@ -16,9 +16,14 @@ namespace troupe::tool {
 struct Client {
   std::unique_ptr<Runtime> runtime;
   caf::actor jobs;
+  NodeId head;
 
   /// Errors: those of Runtime::join and Runtime::lookup.
   static Result<Client> connect(const NodeOptions& options);
+
+  /// After the head was lost: waits for the one that takes the cluster over, and talks to it from
+  /// then on. Error: `unavailable` if there will be none.
+  Status find_next_head();
 
   /// Sends a request to the job service and waits for the answer.
   template <class Response, class Request>

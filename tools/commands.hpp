@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -20,12 +21,13 @@ struct Context {
 struct NodeOptions {
   std::string name;
   std::string listen = "127.0.0.1:0";
-  std::string head;
+  std::string head;  ///< one address, or several with commas between
   std::string token;  ///< --token-file, or TROUPE_TOKEN in the environment
   std::string token_file;
   std::uint32_t slots = 1;
   bool no_shared_memory = false;
-  double heartbeat_limit = 1.0;  ///< seconds
+  double heartbeat_period = 0.1;  ///< seconds
+  double heartbeat_limit = 1.0;   ///< seconds
 
   void add_listen(CLI::App& app);
   void add_head(CLI::App& app);
@@ -33,6 +35,8 @@ struct NodeOptions {
 
   /// Reads the token and makes the runtime's options of it, with the training actors registered.
   Result<RuntimeOptions> runtime_options() const;
+  /// Joins the head at one of the addresses in `head`.
+  Result<std::unique_ptr<Runtime>> join(RuntimeOptions options) const;
 };
 
 void add_train(CLI::App& app, Context& context);

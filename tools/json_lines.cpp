@@ -37,7 +37,8 @@ void JsonLines::on_step(const train::StepFinished& x) {
              {"seconds", seconds()},
              {"step", x.step},
              {"loss", x.loss},
-             {"accuracy", x.accuracy}});
+             {"accuracy", x.accuracy},
+             {"step_seconds", x.seconds}});
 }
 
 void JsonLines::on_epoch(const train::EpochFinished& x) {

@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -30,7 +31,10 @@ void NodeOptions::add_listen(CLI::App& app) {
 }
 
 void NodeOptions::add_head(CLI::App& app) {
-  app.add_option("--head", head, "HOST:PORT at which the cluster's head listens")->required();
+  app.add_option("--head", head,
+                 "HOST:PORT at which the cluster's head listens; several with commas between, where "
+                 "another may take over")
+      ->required();
 }
 
 void NodeOptions::add_common(CLI::App& app) {
@@ -38,6 +42,10 @@ void NodeOptions::add_common(CLI::App& app) {
   app.add_option("--token-file", token_file,
                  "file whose first line is the cluster's token (default: $TROUPE_TOKEN)");
   app.add_flag("--no-shared-memory", no_shared_memory, "talk TCP to nodes of the same host too");
+  app.add_option("--heartbeat-period", heartbeat_period,
+                 "seconds between two signs of life; the head's hold for its cluster")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 200.0));
   app.add_option("--heartbeat-limit", heartbeat_limit,
                  "seconds of silence that make a node suspect")
       ->capture_default_str()
@@ -54,14 +62,29 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   }
   options.slots = slots;
   options.shared_memory = !no_shared_memory;
-  options.heartbeat_limit =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(heartbeat_limit));
+  const auto seconds = [](double s) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+  };
+  options.heartbeat_period = seconds(heartbeat_period);
+  options.heartbeat_limit = seconds(heartbeat_limit);
   options.configure =
       [context = std::make_shared<train::NodeContext>()](caf::actor_system_config& config) {
         train::register_actors(config, context);
         register_bench_actors(config);
       };
   return options;
+}
+
+Result<std::unique_ptr<Runtime>> NodeOptions::join(RuntimeOptions options) const {
+  std::vector<transport::Address> heads;
+  std::stringstream list(head);
+  for (std::string one; std::getline(list, one, ',');) {
+    TROUPE_ASSIGN(auto address, transport::Address::parse(one));
+    heads.push_back(std::move(address));
+  }
+  if (heads.empty()) TROUPE_TRY(transport::Address::parse(head).status());
+  options.other_heads.assign(heads.begin() + 1, heads.end());
+  return Runtime::join(heads.front(), std::move(options));
 }
 
 }  // namespace troupe::tool

@@ -20,7 +20,7 @@ public:
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// Call once.
+  /// The last one given counts.
   void on_signal(std::function<void(int signal)> callback);
 
 private:

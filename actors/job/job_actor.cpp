@@ -45,6 +45,19 @@ struct State final : JobEffects {
     return at != reducers.end() && index < at->second.size() ? at->second[index] : caf::actor{};
   }
 
+  /// Begins, or goes on with what another head began.
+  void start() {
+    if (!setup.inherited) return machine.start(setup.nodes, now());
+    const Inherited& inherited = *setup.inherited;
+    if (inherited.generation != 0) {
+      reducers[inherited.generation] = std::move(setup.found.reducers);
+      for (const auto& actor : setup.found.actors[inherited.generation])
+        self->send(actor, Adopt{self, inherited.steps, inherited.epochs});
+    }
+    machine.inherit(inherited, setup.nodes, now());
+    if (inherited.cancelled) machine.cancel(now());
+  }
+
   void on_deployed(Deployed& x) {
     reducers[x.generation] = std::move(x.reducers);
     machine.deployed(x.generation, x.actors, now());
@@ -100,7 +113,7 @@ caf::behavior job(Self* self, JobActorSetup setup) {
   self->state = std::make_unique<State>(self, std::move(setup));
   auto* state = self->state.get();
   self->delayed_send(self, kTick, Tick{});
-  state->machine.start(state->setup.nodes, now());
+  state->start();
   return {
       [=](Deployed& x) { state->on_deployed(x); },
       [=](const DeploymentFailed& x) {
@@ -108,6 +121,7 @@ caf::behavior job(Self* self, JobActorSetup setup) {
       },
       [=](const Ready& x) { state->machine.ready(x, now()); },
       [=](const StepFinished& x) { state->machine.step(x); },
+      [=](const EpochFinished& x) { state->machine.epoch(x); },
       [=](const Evaluated& x) { state->machine.evaluated(x); },
       [=](const CheckpointWritten& x) { state->setup.observer->on_checkpoint(x); },
       [=](const Notice& x) { state->setup.observer->on_notice(x); },

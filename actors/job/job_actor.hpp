@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -9,6 +10,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include "actors/job/job_machine.hpp"
+#include "actors/job/takeover.hpp"
 #include "actors/train/events.hpp"
 #include "runtime/base/node_id.hpp"
 #include "runtime/base/status.hpp"
@@ -41,6 +43,8 @@ struct CancelRequested {};
 struct JobActorSetup {
   JobMachine::Options machine;
   std::vector<JobNode> nodes;  ///< that are there
+  std::optional<Inherited> inherited;  ///< begun under another head
+  FoundJob found;                      ///< then
   JobObserver* observer = nullptr;
   std::function<Status()> starting;  ///< once, before the first step
   // Called on the actor's thread, so they only queue.

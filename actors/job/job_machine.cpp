@@ -11,6 +11,10 @@ namespace {
 /// How long to wait for news of a node that could not be reached, before it is tried again.
 constexpr auto kRetryAfter = std::chrono::seconds(3);
 
+/// Generations are numbered on from a multiple of this by each head that takes over, as what the one
+/// before it was about to begin may be known to nobody.
+constexpr std::uint64_t kGenerationsOfTerm = 1'000'000;
+
 }  // namespace
 
 JobMachine::JobMachine(Options options, JobEffects& effects, JobObserver& observer)
@@ -22,6 +26,29 @@ JobMachine::JobMachine(Options options, JobEffects& effects, JobObserver& observ
 void JobMachine::start(std::vector<JobNode> nodes, TimePoint now) {
   members_ = std::move(nodes);
   place(now);
+}
+
+void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now) {
+  members_ = std::move(nodes);
+  generation_ = std::max(inherited.last_generation, inherited.term * kGenerationsOfTerm);
+  change_reason_ = "the head was lost";
+  has_begun_ = inherited.begun || inherited.generation != 0;
+  if (inherited.generation == 0) return place(now);
+  current_ = {inherited.generation, inherited.nodes, {}};
+  for (const auto& node : current_.nodes) current_.holders.emplace_back().lost = !node.node.valid();
+  next_ = current_;
+  started_.steps_per_epoch = inherited.steps_per_epoch;
+  started_.parameters = inherited.parameters;
+  started_.first_step = inherited.first_step;
+  started_.nodes = static_cast<std::uint32_t>(current_.nodes.size());
+  steps_done_ = reported_ = inherited.steps;
+  epochs_evaluated_ = inherited.epochs;
+  phase_ = Phase::running;
+  observer_.on_started(started_);
+  if (!inherited.undisturbed)
+    change("the head was lost, and not all nodes went on without it", now);
+  else if (choose() != current_.nodes)
+    change("nodes joined while there was no head", now);
 }
 
 // --- who is there --------------------------------------------------------------------------------
@@ -175,8 +202,7 @@ void JobMachine::place(TimePoint now) {
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
-  ready_ = 0;
-  pulls_open_ = 0;
+  ready_.clear();
   effects_.deploy(generation_, next_.nodes);
 }
 
@@ -217,23 +243,26 @@ void JobMachine::ready(const Ready& x, TimePoint now) {
     holder.steps_done = x.steps_done;
     holder.state_hash = x.state_hash;
   }
-  ++ready_;
+  ready_.insert(x.actor);
   check_ready(now);
 }
 
 /// All are there: who is behind takes the state of the most advanced.
 void JobMachine::check_ready(TimePoint now) {
-  if (phase_ != Phase::preparing || !actors_ || ready_ < *actors_) return;
-  const auto& holders = next_.holders;
+  if (phase_ != Phase::preparing || !actors_ || ready_.size() < *actors_) return;
+  auto& holders = next_.holders;
+  if (std::any_of(holders.begin(), holders.end(), [](const Holder& x) { return x.pulling; }))
+    return;
   const auto leader =
       static_cast<std::size_t>(std::max_element(holders.begin(), holders.end(),
                                                 [](const Holder& a, const Holder& b) {
                                                   return a.steps_done < b.steps_done;
                                                 }) -
                                holders.begin());
+  bool pulling = false;
   for (std::size_t i = 0; i < holders.size(); ++i) {
     if (holders[i].steps_done != holders[leader].steps_done) {
-      ++pulls_open_;
+      pulling = holders[i].pulling = true;
       effects_.pull(generation_, i, leader);
     } else if (holders[i].state_hash != holders[leader].state_hash) {
       return end_with(
@@ -245,17 +274,18 @@ void JobMachine::check_ready(TimePoint now) {
           now);
     }
   }
-  if (pulls_open_ == 0) begin(now);
+  if (!pulling) begin(now);
 }
 
 void JobMachine::pulled(std::uint64_t generation, std::size_t index, const Pulled& state,
                         TimePoint now) {
   if (generation != generation_ || phase_ != Phase::preparing || index >= next_.holders.size())
     return;
-  auto& holder = next_.holders[index];
-  holder.steps_done = state.steps_done;
-  holder.state_hash = state.state_hash;
-  if (--pulls_open_ == 0) check_ready(now);
+  auto& holders = next_.holders;
+  if (!std::exchange(holders[index].pulling, false)) return;
+  holders[index].steps_done = state.steps_done;
+  holders[index].state_hash = state.state_hash;
+  check_ready(now);
 }
 
 void JobMachine::not_pulled(std::uint64_t generation, std::size_t index, const Error& reason,
@@ -279,7 +309,7 @@ void JobMachine::begin(TimePoint now) {
     }
     started_.first_step = steps_done_;
     started_.nodes = static_cast<std::uint32_t>(current_.nodes.size());
-    epochs_evaluated_ = steps_done_ / started_.steps_per_epoch;
+    epochs_evaluated_ = epochs_done();
     reported_ = steps_done_;
     observer_.on_started(started_);
   } else {
@@ -288,8 +318,10 @@ void JobMachine::begin(TimePoint now) {
                      current_.nodes.size(), current_.nodes.size() == 1 ? "" : "s")});
   }
   // An epoch whose test was cut short is tested again: the same samples by the same weights.
-  Begin begin{current_.number, steps_done_, false};
-  begin.evaluate = steps_done_ / started_.steps_per_epoch > epochs_evaluated_;
+  // Once a step has gone past it, its result is part of the state.
+  const bool boundary = steps_done_ % started_.steps_per_epoch == 0;
+  const Begin begin{current_.number, steps_done_, boundary && epochs_done() > epochs_evaluated_,
+                    epochs_evaluated_};
   for (std::size_t i = 0; i < current_.nodes.size(); ++i) effects_.begin(i, begin);
   if (previous.number != 0) effects_.discard(previous.number);
   if (choose() != current_.nodes) change("nodes joined meanwhile", now);
@@ -304,16 +336,25 @@ void JobMachine::step(const StepFinished& x) {
   observer_.on_step(x);
 }
 
+void JobMachine::epoch(const EpochFinished& x) {
+  if (!has_begun_ || phase_ == Phase::over || x.epoch < epochs_evaluated_) return;
+  on_epoch(x);
+}
+
+void JobMachine::on_epoch(const EpochFinished& x) {
+  epochs_evaluated_ = x.epoch + 1;
+  observer_.on_epoch(x);
+}
+
 void JobMachine::evaluated(const Evaluated& x) {
   if (!has_begun_ || phase_ == Phase::over || x.epoch < epochs_evaluated_ ||
-      x.rank >= started_.ranks)
+      x.epoch + 1 != started_.epochs || x.rank >= started_.ranks)
     return;
-  auto& epoch = parts_[x.epoch];
-  epoch[x.rank] = x;
-  if (epoch.size() < started_.ranks) return;
+  last_test_[x.rank] = x;
+  if (last_test_.size() < started_.ranks) return;
   EpochFinished finished{x.epoch, 0, 0, 0};
   std::uint64_t correct = 0;
-  for (const auto& [rank, part] : epoch) {  // in rank order: the same sum on any placement
+  for (const auto& [rank, part] : last_test_) {  // in rank order: the same sum on any placement
     finished.test_loss += part.loss_sum;
     finished.test_samples += part.samples;
     correct += part.correct;
@@ -323,9 +364,7 @@ void JobMachine::evaluated(const Evaluated& x) {
     finished.test_loss /= samples;
     finished.test_accuracy = static_cast<double>(correct) / samples;
   }
-  parts_.erase(x.epoch);
-  epochs_evaluated_ = x.epoch + 1;
-  observer_.on_epoch(finished);
+  on_epoch(finished);
   end_if_complete();
 }
 

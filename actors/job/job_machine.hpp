@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,23 @@ struct JobNode {
   NodeId node;
   std::string name;
   friend bool operator==(const JobNode&, const JobNode&) = default;
+};
+
+/// What a head that takes a running job over knows of it: from its nodes, and what the head before
+/// had told.
+struct Inherited {
+  std::uint64_t term = 0;             ///< of the head that takes over
+  std::uint64_t last_generation = 0;  ///< the highest that any actor is of
+  std::uint64_t generation = 0;       ///< the last that began; 0: none did, or none is left of it
+  std::vector<JobNode> nodes;         ///< of it, by index; no id: nothing was found there
+  bool undisturbed = false;           ///< all of it are there and at work
+  std::uint64_t steps_per_epoch = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t first_step = 0;
+  std::uint64_t steps = 0;   ///< that the observer was told of
+  std::uint64_t epochs = 0;  ///< likewise
+  bool begun = false;        ///< the observer was told that the job began
+  bool cancelled = false;    ///< somebody asked for its end
 };
 
 /// What a JobMachine has done for it. Called from inside its methods; only to queue.
@@ -68,6 +86,9 @@ public:
 
   /// The nodes that are there at the beginning.
   void start(std::vector<JobNode> nodes, TimePoint now);
+  /// Instead of start(): the job was begun under another head. Where nothing happened to its nodes
+  /// since, they are not disturbed.
+  void inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now);
 
   // What happens in the cluster.
   void joined(const JobNode& node, TimePoint now);
@@ -88,7 +109,8 @@ public:
   // What the job's actors say.
   void ready(const Ready& x, TimePoint now);
   void step(const StepFinished& x);
-  void evaluated(const Evaluated& x);
+  void epoch(const EpochFinished& x);
+  void evaluated(const Evaluated& x);  ///< of the last epoch
   void last_step(const LastStepDone& x);
   void failed(const Failed& x, TimePoint now);
 
@@ -108,6 +130,7 @@ private:
   struct Holder {
     bool lost = false;
     bool halting = false;
+    bool pulling = false;
     std::uint64_t steps_done = 0;
     std::string state_hash;
   };
@@ -126,6 +149,8 @@ private:
   void retry_or_end(Error reason, TimePoint now);
   Holder* take_halting(std::uint64_t generation, std::size_t index);
   void begin(TimePoint now);
+  void on_epoch(const EpochFinished& x);
+  std::uint64_t epochs_done() const { return steps_done_ / started_.steps_per_epoch; }
   void end_with(Error reason, TimePoint now);
   void save_next(bool final_weights);
   void end_without_checkpoint();
@@ -144,15 +169,14 @@ private:
   Generation next_, current_;
   bool has_begun_ = false;
   std::optional<std::size_t> actors_;  ///< of next_, once deployed
-  std::size_t ready_ = 0;
-  std::size_t pulls_open_ = 0;
+  std::set<std::string> ready_;        ///< the actors that said so
   std::string change_reason_;
 
   JobStarted started_;
   std::uint64_t steps_done_ = 0;
   std::uint64_t reported_ = 0;                ///< steps told to the observer
   std::pair<std::string, std::string> data_;  ///< hash, and the actor that said it first
-  std::map<std::uint64_t, std::map<std::uint32_t, Evaluated>> parts_;
+  std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
 
   std::optional<Error> failure_;     ///< why it is ending

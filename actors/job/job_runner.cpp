@@ -1,6 +1,7 @@
 #include "actors/job/job_runner.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/job/job_actor.hpp"
 #include "actors/job/job_graph.hpp"
+#include "actors/job/takeover.hpp"
 #include "runtime/base/mutex.hpp"
 #include "runtime/graph/deploy.hpp"
 #include "runtime/graph/placement.hpp"
@@ -76,6 +78,14 @@ struct JobRunner::State {
   Result<graph::Deployment> deploy(std::uint64_t generation, const std::vector<JobNode>& nodes,
                                    const std::string& resume_from, const caf::actor& actor);
 
+  /// Ends what another head deployed for this generation.
+  void end_found(std::uint64_t generation) {
+    if (const auto at = found.actors.find(generation); at != found.actors.end()) {
+      for (const auto& x : at->second) caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
+      found.actors.erase(at);
+    }
+  }
+
   void queue(std::function<void()> task) {
     MutexLock lock(mutex);
     tasks.push_back(std::move(task));
@@ -101,7 +111,9 @@ struct JobRunner::State {
   Options options;
   JobObserver& observer;
   bool followed = false;                                   // there was a job actor
+  std::atomic<bool> begun = false;                         // its first step, under whatever head
   std::map<std::uint64_t, graph::Deployment> deployments;  // by generation
+  FoundJob found;                                          // what another head deployed
 
   Mutex mutex;
   CondVar queued;
@@ -112,9 +124,10 @@ struct JobRunner::State {
 
 Result<JobEnded> JobRunner::State::run() {
   TROUPE_TRY(config.validate());
-  TROUPE_TRY(check_nodes(runtime.view(), options.nodes));
+  if (!options.inherited) TROUPE_TRY(check_nodes(runtime.view(), options.nodes));
+  begun = options.inherited && options.inherited->begun;
   std::string resume_from;
-  if (options.resume) {
+  if (options.resume && !begun) {
     TROUPE_ASSIGN(resume_from, newest_checkpoint(config, observer));
   }
   return follow(resume_from);
@@ -137,6 +150,7 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
   setup.config = config.to_toml();
   setup.resume_from = resume_from;
   setup.job_actor = actor;
+  setup.outlives_head = runtime.store() != nullptr;
   TROUPE_ASSIGN(auto placement, graph::place(*job_graph(config), offers, config.ranks, generation));
   setup.node_of_rank = placement.rank_nodes;
   graph::FunctionSpawner spawner(
@@ -168,12 +182,13 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   setup.observer = &observer;
   // Not before data and nodes were found to be right.
   setup.starting = [this, &resume_from] {
+    begun = true;
     return resume_from.empty() ? clear_checkpoints(config, observer) : Status{};
   };
   setup.deploy = [&](std::uint64_t generation, std::vector<JobNode> nodes) {
     queue([&, generation, nodes = std::move(nodes)] {
-      // Only the first generation starts from a file: later ones get their state from nodes.
-      auto made = deploy(generation, nodes, generation == 1 ? resume_from : std::string(), actor);
+      // Once it has begun, new nodes get their state from others.
+      auto made = deploy(generation, nodes, begun ? std::string() : resume_from, actor);
       if (!made.ok()) return caf::anon_send(actor, DeploymentFailed{generation, made.error()});
       caf::anon_send(actor, Deployed{generation, made->replicas("reducer"), made->size()});
       deployments.emplace(generation, std::move(*made));
@@ -181,11 +196,25 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   };
   setup.discard = [&](std::uint64_t generation) {
     // Those of a lost node are gone already.
-    queue([&, generation] { deployments.erase(generation); });
+    queue([&, generation] {
+      deployments.erase(generation);
+      end_found(generation);
+    });
   };
   setup.done = [&](JobEnded x) { queue([&, x = std::move(x)] { outcome = x; }); };
   followed = true;
-  setup.nodes = nodes_in(runtime.view());
+  const View before = runtime.view();
+  setup.nodes = nodes_in(before);
+  if (options.inherited) {
+    auto inherited = *options.inherited;
+    found = find_job(runtime, before, options.job, inherited);
+    std::vector<std::uint64_t> others;
+    for (const auto& [generation, actors] : found.actors)
+      if (generation != inherited.generation) others.push_back(generation);
+    for (const auto generation : others) end_found(generation);
+    setup.found = found;
+    setup.inherited = std::move(inherited);
+  }
   auto known = setup.nodes;
   actor = spawn_job_actor(runtime.system(), std::move(setup));
   const auto subscription = runtime.subscribe(
@@ -208,6 +237,7 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   while (!outcome) next_task()();
   runtime.unsubscribe(subscription);
   deployments.clear();
+  while (!found.actors.empty()) end_found(found.actors.begin()->first);
   publish({});
   if (outcome->code != 0) return Error{static_cast<Code>(outcome->code), outcome->message};
   return *outcome;

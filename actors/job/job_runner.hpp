@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/config/job_config.hpp"
+#include "actors/job/job_machine.hpp"
 #include "actors/train/events.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/cluster/runtime.hpp"
@@ -25,6 +27,8 @@ public:
     std::uint64_t job = 1;  ///< number of the job, unique in the cluster
     bool resume = false;    ///< go on from the newest valid checkpoint; error if there is none
     std::size_t nodes = 0;  ///< use so many of the cluster's nodes; 0: all that have slots
+    /// The head before this one may have begun it.
+    std::optional<Inherited> inherited = std::nullopt;
   };
 
   JobRunner(Runtime& runtime, JobConfig config, Options options, JobObserver& observer);

@@ -1,9 +1,8 @@
 #include "actors/job/job_service.hpp"
 
-#include <deque>
 #include <map>
-#include <optional>
-#include <thread>
+#include <utility>
+#include <vector>
 
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
@@ -12,19 +11,12 @@
 #include <fmt/format.h>
 
 #include "actors/config/job_config.hpp"
-#include "actors/job/job_runner.hpp"
-#include "runtime/base/mutex.hpp"
+#include "actors/job/job_queue.hpp"
+#include "actors/job/job_store.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
 namespace troupe::train {
 namespace {
-
-struct QueuedJob {
-  std::uint64_t job = 0;
-  JobConfig config;
-  std::uint32_t nodes = 0;
-  bool resume = false;
-};
 
 /// From the queue's thread to the service actor: job `job` says `event`. Local only.
 template <class Event>
@@ -53,82 +45,6 @@ private:
   std::uint64_t job_;
 };
 
-/// Runs queued jobs one after the other on a thread of its own.
-///
-/// Threads: any; the destructor waits for the running job, which it cancels.
-class JobQueue {
-public:
-  explicit JobQueue(Runtime& runtime) : runtime_(runtime) {}
-  ~JobQueue() { stop(); }
-
-  void start(caf::actor service) {
-    thread_ = std::thread([this, service = std::move(service)] { work(service); });
-  }
-
-  void push(QueuedJob job) {
-    MutexLock lock(mutex_);
-    waiting_.push_back(std::move(job));
-    changed_.notify_all();
-  }
-
-  /// Takes a waiting job out, or cancels the running one. False if there is no such job.
-  bool cancel(std::uint64_t job) {
-    MutexLock lock(mutex_);
-    if (std::erase_if(waiting_, [job](const QueuedJob& x) { return x.job == job; }) > 0)
-      return true;
-    if (running_ == nullptr || running_job_ != job) return false;
-    running_->cancel();
-    return true;
-  }
-
-  void stop() {
-    {
-      MutexLock lock(mutex_);
-      stopping_ = true;
-      waiting_.clear();
-      if (running_ != nullptr) running_->cancel();
-      changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
-  }
-
-private:
-  std::optional<QueuedJob> next() {
-    MutexLock lock(mutex_);
-    while (!stopping_ && waiting_.empty()) changed_.wait(mutex_);
-    if (stopping_) return std::nullopt;
-    QueuedJob job = std::move(waiting_.front());
-    waiting_.pop_front();
-    return job;
-  }
-
-  void work(const caf::actor& service) {
-    while (auto job = next()) {
-      Forward forward(service, job->job);
-      JobRunner runner(runtime_, std::move(job->config),
-                       {.job = job->job, .resume = job->resume, .nodes = job->nodes}, forward);
-      {
-        MutexLock lock(mutex_);
-        running_ = &runner;
-        running_job_ = job->job;
-        if (stopping_) runner.cancel();
-      }
-      (void)runner.run();  // its end was told to the observer
-      MutexLock lock(mutex_);
-      running_ = nullptr;
-    }
-  }
-
-  Runtime& runtime_;
-  std::thread thread_;
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<QueuedJob> waiting_ TROUPE_GUARDED_BY(mutex_);
-  JobRunner* running_ TROUPE_GUARDED_BY(mutex_) = nullptr;
-  std::uint64_t running_job_ TROUPE_GUARDED_BY(mutex_) = 0;
-  bool stopping_ TROUPE_GUARDED_BY(mutex_) = false;
-};
-
 }  // namespace
 }  // namespace troupe::train
 
@@ -142,8 +58,11 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::JobEnded>)
 namespace troupe::train {
 namespace {
 
+/// Of jobs that are over so many are kept.
+constexpr std::size_t kMostOver = 1000;
+
 struct ServiceState {
-  std::map<std::uint64_t, JobRecord> jobs;
+  std::map<std::uint64_t, KnownJob> jobs;
   std::map<std::uint64_t, std::vector<caf::actor>> watchers;
   std::uint64_t last_job = 0;
 };
@@ -154,102 +73,159 @@ Error no_such_job(std::uint64_t job) {
   return Error{Code::not_found, fmt::format("there is no job {}; `troupe status` lists them", job)};
 }
 
-/// Updates the record and tells the watchers.
+/// Updates what is known, writes it down and tells the watchers.
 template <class Event>
-auto on(ServiceActor* self, void (*update)(JobRecord&, const Event&)) {
-  return [self, update](const Said<Event>& said) {
-    update(self->state.jobs[said.job], said.event);
+auto on(ServiceActor* self, JobStore store, void (*update)(KnownJob&, const Event&)) {
+  return [self, store, update](const Said<Event>& said) {
+    auto& job = self->state.jobs[said.job];
+    update(job, said.event);
+    store.update(job);
     auto& watchers = self->state.watchers[said.job];
     for (const auto& watcher : watchers) self->send(watcher, said.event);
     if constexpr (std::is_same_v<Event, JobEnded>) watchers.clear();
   };
 }
 
-void ended(JobRecord& record, const JobEnded& event) {
+void ended(KnownJob& job, const JobEnded& event) {
   const auto code = static_cast<Code>(event.code);
+  auto& record = job.record;
   record.state = code == Code::ok ? "done" : code == Code::cancelled ? "cancelled" : "failed";
   record.message = code == Code::ok ? event.path : event.message;
   record.step = event.steps;
+  record.sha256 = event.sha256;
 }
 
-caf::result<std::uint64_t> submit(ServiceActor* self, JobQueue& queue, const SubmitJob& request) {
+void started(KnownJob& job, const JobStarted& event) {
+  job.begun = true;
+  job.first_step = event.first_step;
+  job.epochs = std::max(job.epochs, event.first_step / std::max<std::uint64_t>(
+                                                            1, event.steps_per_epoch));
+  job.record.state = "running";
+  job.record.step = std::max(job.record.step, event.first_step);
+  job.record.steps = event.steps_per_epoch * event.epochs;
+}
+
+QueuedJob queued(const KnownJob& job, JobConfig config) {
+  QueuedJob queued;
+  queued.job = job.record.job;
+  queued.config = std::move(config);
+  queued.nodes = job.request.nodes;
+  queued.resume = job.request.resume;
+  return queued;
+}
+
+caf::result<std::uint64_t> submit(ServiceActor* self, JobQueue& queue, JobStore store,
+                                  const SubmitJob& request) {
   auto config = parse_job(request.config);
   if (!config.ok()) return remoting::to_caf(config.error());
-  const std::uint64_t job = ++self->state.last_job;
-  auto& record = self->state.jobs[job];
-  record.job = job;
-  record.name = config->name;
-  record.state = "waiting";
-  queue.push({job, std::move(*config), request.nodes, request.resume});
-  return job;
+  auto& state = self->state;
+  const std::uint64_t number = ++state.last_job;
+  KnownJob job;
+  job.request = request;
+  job.record.job = number;
+  job.record.name = config->name;
+  job.record.state = "waiting";
+  if (auto status = store.add(job); !status.ok()) return remoting::to_caf(status.error());
+  queue.push(queued(job, std::move(*config)));
+  state.jobs.emplace(number, std::move(job));
+  while (state.jobs.size() > kMostOver && state.jobs.begin()->second.over()) {
+    store.remove(state.jobs.begin()->first);
+    state.jobs.erase(state.jobs.begin());
+  }
+  return number;
 }
 
-caf::result<JobRecord> watch(ServiceActor* self, std::uint64_t job) {
-  auto found = self->state.jobs.find(job);
-  if (found == self->state.jobs.end()) return remoting::to_caf(no_such_job(job));
+caf::result<JobRecord> watch(ServiceActor* self, std::uint64_t number) {
+  auto found = self->state.jobs.find(number);
+  if (found == self->state.jobs.end()) return remoting::to_caf(no_such_job(number));
   const auto watcher = caf::actor_cast<caf::actor>(self->current_sender());
-  const auto& record = found->second;
-  if (record.state == "waiting" || record.state == "running") {
-    self->state.watchers[job].push_back(watcher);
+  const auto& record = found->second.record;
+  if (!found->second.over()) {
+    self->state.watchers[number].push_back(watcher);
     self->monitor(watcher);
   } else {
     const Code code = record.state == "done"        ? Code::ok
                       : record.state == "cancelled" ? Code::cancelled
                                                     : Code::internal;
-    self->send(
-        watcher,
-        JobEnded{
-            static_cast<std::uint16_t>(code), record.message, record.step, record.message, {}});
+    self->send(watcher, JobEnded{static_cast<std::uint16_t>(code), record.message, record.step,
+                                 record.message, record.sha256});
   }
   return record;
 }
 
-caf::result<JobRecord> cancel(ServiceActor* self, JobQueue& queue, std::uint64_t job) {
-  auto found = self->state.jobs.find(job);
-  if (found == self->state.jobs.end()) return remoting::to_caf(no_such_job(job));
-  if (found->second.state == "waiting" && queue.cancel(job))
-    self->send(self, Said<JobEnded>{job, JobEnded{static_cast<std::uint16_t>(Code::cancelled),
-                                                  "cancelled before it started",
-                                                  0,
-                                                  {},
-                                                  {}}});
-  else
-    queue.cancel(job);
-  return found->second;
+caf::result<JobRecord> cancel(ServiceActor* self, JobQueue& queue, JobStore store,
+                              std::uint64_t number) {
+  auto found = self->state.jobs.find(number);
+  if (found == self->state.jobs.end()) return remoting::to_caf(no_such_job(number));
+  auto& job = found->second;
+  job.cancelled = true;
+  store.update(job);
+  if (queue.cancel(number))
+    self->send(self, Said<JobEnded>{number, JobEnded{static_cast<std::uint16_t>(Code::cancelled),
+                                                     "cancelled before it started",
+                                                     0,
+                                                     {},
+                                                     {}}});
+  return job.record;
 }
 
-caf::behavior service(ServiceActor* self, JobQueue* queue) {
+/// Goes on with what another head has left.
+void restore(ServiceActor* self, JobQueue& queue, JobStore store,
+             std::map<std::uint64_t, KnownJob> jobs, std::uint64_t term) {
+  for (auto& [number, job] : jobs) {
+    self->state.last_job = std::max(self->state.last_job, number);
+    auto& known = self->state.jobs[number] = std::move(job);
+    if (known.over()) continue;
+    auto config = parse_job(known.request.config);
+    if (!config.ok()) {
+      ended(known, {static_cast<std::uint16_t>(config.code()), config.error().message, 0, {}, {}});
+      store.update(known);
+      continue;
+    }
+    auto next = queued(known, std::move(*config));
+    Inherited inherited;
+    inherited.term = term;
+    inherited.begun = known.begun;
+    inherited.first_step = known.first_step;
+    inherited.steps = known.record.step;
+    inherited.epochs = known.epochs;
+    inherited.cancelled = known.cancelled;
+    next.inherited = std::move(inherited);
+    queue.push(std::move(next));
+  }
+}
+
+caf::behavior service(ServiceActor* self, JobQueue* queue, JobStore store,
+                      std::map<std::uint64_t, KnownJob> jobs, std::uint64_t term) {
   self->set_down_handler([self](caf::down_msg& down) {
     for (auto& [job, watchers] : self->state.watchers)
       std::erase_if(watchers, [&](const caf::actor& x) { return x.address() == down.source; });
   });
+  restore(self, *queue, store, std::move(jobs), term);
   return {
-      [=](const SubmitJob& x) { return submit(self, *queue, x); },
+      [=](const SubmitJob& x) { return submit(self, *queue, store, x); },
       [=](const WatchJob& x) { return watch(self, x.job); },
-      [=](const CancelJob& x) { return cancel(self, *queue, x.job); },
+      [=](const CancelJob& x) { return cancel(self, *queue, store, x.job); },
       [=](const ListJobs&) {
         JobTable table;
-        for (const auto& [job, record] : self->state.jobs) table.jobs.push_back(record);
+        for (const auto& [number, job] : self->state.jobs) table.jobs.push_back(job.record);
         return table;
       },
-      on<JobStarted>(self,
-                     [](JobRecord& record, const JobStarted& x) {
-                       record.state = "running";
-                       record.step = x.first_step;
-                       record.steps = x.steps_per_epoch * x.epochs;
-                     }),
-      on<StepFinished>(self,
-                       [](JobRecord& record, const StepFinished& x) {
-                         record.step = x.step + 1;
-                         record.loss = x.loss;
+      on<JobStarted>(self, store, started),
+      on<StepFinished>(self, store,
+                       [](KnownJob& job, const StepFinished& x) {
+                         job.record.step = x.step + 1;
+                         job.record.loss = x.loss;
                        }),
-      on<EpochFinished>(self,
-                        [](JobRecord& record, const EpochFinished& x) {
-                          record.test_accuracy = x.test_accuracy;
+      on<EpochFinished>(self, store,
+                        [](KnownJob& job, const EpochFinished& x) {
+                          job.record.test_accuracy = x.test_accuracy;
+                          job.epochs = x.epoch + 1;
                         }),
-      on<CheckpointWritten>(self, [](JobRecord&, const CheckpointWritten&) {}),
-      on<Notice>(self, [](JobRecord& record, const Notice& x) { record.message = x.text; }),
-      on<JobEnded>(self, ended),
+      on<CheckpointWritten>(self, store, [](KnownJob&, const CheckpointWritten&) {}),
+      on<Notice>(self, store,
+                 [](KnownJob& job, const Notice& x) { job.record.message = x.text; }),
+      on<JobEnded>(self, store, ended),
   };
 }
 
@@ -280,13 +256,18 @@ struct JobService::State {
 JobService::JobService(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<JobService>> JobService::start(Runtime& runtime) {
+  const JobStore store(runtime.store());
+  TROUPE_ASSIGN(auto jobs, store.read());
   auto state = std::make_unique<State>(runtime);
-  state->actor = runtime.system().spawn(service, &state->queue);
+  state->actor = runtime.system().spawn(service, &state->queue, store, std::move(jobs),
+                                        runtime.term());
   if (auto status = runtime.register_name(kJobServiceName, state->actor); !status.ok()) {
     caf::anon_send_exit(state->actor, caf::exit_reason::user_shutdown);
     return std::move(status).error();
   }
-  state->queue.start(state->actor);
+  state->queue.start([actor = state->actor](std::uint64_t job) {
+    return std::make_unique<Forward>(actor, job);
+  });
   return std::unique_ptr<JobService>(new JobService(std::move(state)));
 }
 

@@ -2,13 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <caf/actor.hpp>
-#include <caf/actor_system_config.hpp>
 
-#include "actors/train/events.hpp"
+#include "actors/job/messages.hpp"
 #include "runtime/cluster/runtime.hpp"
 
 namespace troupe::train {
@@ -16,74 +13,14 @@ namespace troupe::train {
 /// The name under which a head's job service is found by other nodes.
 inline constexpr const char* kJobServiceName = "troupe.jobs";
 
-// To the job service; each is answered as said, or with a caf::error that holds our Error.
-
-/// Answered with the job's number (std::uint64_t).
-struct SubmitJob {
-  std::string config;       ///< the job as TOML, paths absolute
-  std::uint32_t nodes = 0;  ///< how many nodes to use; 0: all
-  bool resume = false;
-};
-/// Answered with a JobRecord; from then on the sender gets the job's events, JobEnded last.
-struct WatchJob {
-  std::uint64_t job = 0;
-};
-/// Answered with a JobRecord.
-struct CancelJob {
-  std::uint64_t job = 0;
-};
-/// Answered with a JobTable.
-struct ListJobs {};
-
-struct JobRecord {
-  std::uint64_t job = 0;
-  std::string name;
-  std::string state;  ///< "waiting", "running", "done", "failed", "cancelled"
-  std::uint64_t step = 0;
-  std::uint64_t steps = 0;
-  double loss = 0;
-  double test_accuracy = -1;  ///< of the last epoch, 0..1; negative: none yet
-  std::string message;        ///< the error's sentence, or where the result is
-};
-struct JobTable {
-  std::vector<JobRecord> jobs;
-};
-
-template <class Inspector>
-auto inspect(Inspector& f, SubmitJob& x) {
-  return f(x.config, x.nodes, x.resume);
-}
-template <class Inspector>
-auto inspect(Inspector& f, WatchJob& x) {
-  return f(x.job);
-}
-template <class Inspector>
-auto inspect(Inspector& f, CancelJob& x) {
-  return f(x.job);
-}
-template <class Inspector>
-auto inspect(Inspector& f, ListJobs&) {
-  return f();
-}
-template <class Inspector>
-auto inspect(Inspector& f, JobRecord& x) {
-  return f(x.job, x.name, x.state, x.step, x.steps, x.loss, x.test_accuracy, x.message);
-}
-template <class Inspector>
-auto inspect(Inspector& f, JobTable& x) {
-  return f(x.jobs);
-}
-
-/// Adds these messages and the job events to an actor system's types.
-void add_job_message_types(caf::actor_system_config& config);
-
 /// Takes jobs on the head, runs one at a time in the order of submission, and tells who watches.
+/// With a control store it goes on with the jobs of the head before.
 ///
 /// Ownership: borrows the runtime, which outlives it. The destructor cancels what runs and waits.
 /// Threads:   any.
 class JobService {
 public:
-  /// Errors: those of Runtime::register_name.
+  /// Errors: those of Runtime::register_name and of the store.
   static Result<std::unique_ptr<JobService>> start(Runtime& runtime);
   ~JobService();
   JobService(const JobService&) = delete;

@@ -5,6 +5,7 @@
 #include "actors/train/loader.hpp"
 #include "actors/train/messages.hpp"
 #include "actors/train/reducer.hpp"
+#include "actors/train/surveyor.hpp"
 #include "actors/train/trainer.hpp"
 #include "runtime/graph/messages.hpp"
 
@@ -30,6 +31,9 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
   add(config, kReducerType, reducer, context);
+  config.add_actor_type(kSurveyorType, [context](caf::event_based_actor* self) {
+    return surveyor(self, context);
+  });
 }
 
 }  // namespace troupe::train

@@ -12,6 +12,8 @@ namespace troupe::train {
 inline constexpr const char* kLoaderType = "troupe.loader";
 inline constexpr const char* kTrainerType = "troupe.trainer";
 inline constexpr const char* kReducerType = "troupe.reducer";
+/// Finds a job's actors on a node for a new head.
+inline constexpr const char* kSurveyorType = "troupe.surveyor";
 
 /// Adds the training actors and all their messages to an actor system, so that a head can place
 /// them on this node: give it to RuntimeOptions::configure. What the actors of one node share

@@ -27,6 +27,7 @@ struct StepFinished {
   std::uint64_t step = 0;
   double loss = 0;      ///< mean over the step's samples
   double accuracy = 0;  ///< share of them classified right, 0..1
+  double seconds = 0;   ///< that it took on the node that reports
 };
 
 struct EpochFinished {
@@ -61,7 +62,7 @@ auto inspect(Inspector& f, JobStarted& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StepFinished& x) {
-  return f(x.step, x.loss, x.accuracy);
+  return f(x.step, x.loss, x.accuracy, x.seconds);
 }
 template <class Inspector>
 auto inspect(Inspector& f, EpochFinished& x) {

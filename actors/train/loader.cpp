@@ -91,15 +91,15 @@ namespace troupe::train {
 
 caf::behavior loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                      Setup setup) {
-  const auto job_actor = setup.job_actor;
+  const auto started = live_with_the_job(self, *context, Role::loader, setup);
   auto state = std::make_shared<Loader>(self, std::move(context), std::move(setup));
-  end_with_the_job(self, job_actor);
   state->prepare();
   return {
       [state](const NextBatch& x) { return state->next(x.step); },
       [state](const Prefetch& x) { state->prefetch(x.step); },
       [](const graph::Connected&) {},
-      [](graph::Start) {},
+      [started](graph::Start) { *started = true; },
+      [self](const Adopt& x) { self->monitor(x.job_actor); },
   };
 }
 

@@ -1,6 +1,7 @@
 #include "actors/train/messages.hpp"
 
 #include "actors/train/setup.hpp"
+#include "actors/train/surveyor.hpp"
 
 namespace troupe::train {
 
@@ -8,6 +9,11 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Setup>("troupe::train::Setup");
   config.add_message_type<Ready>("troupe::train::Ready");
   config.add_message_type<Begin>("troupe::train::Begin");
+  config.add_message_type<Adopt>("troupe::train::Adopt");
+  config.add_message_type<Report>("troupe::train::Report");
+  config.add_message_type<Reported>("troupe::train::Reported");
+  config.add_message_type<Survey>("troupe::train::Survey");
+  config.add_message_type<Surveyed>("troupe::train::Surveyed");
   config.add_message_type<Pull>("troupe::train::Pull");
   config.add_message_type<Pulled>("troupe::train::Pulled");
   config.add_message_type<CopyState>("troupe::train::CopyState");

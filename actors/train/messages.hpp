@@ -7,6 +7,7 @@
 #include <caf/actor.hpp>
 #include <caf/actor_system_config.hpp>
 
+#include "actors/train/events.hpp"
 #include "runtime/memory/buffer.hpp"
 #include "runtime/remoting/buffer_message.hpp"
 
@@ -15,8 +16,17 @@ namespace troupe::train {
 // What the actors of a training job say to each other. Nouns and past tense are messages, commands
 // imperative. Those that carry `generation` are dropped if it is older than the receiver's.
 
-/// The extra values that each rank adds to a step, in this order.
-enum Extra : std::size_t { kLossSum, kCorrect, kExtras };
+/// The extra values that each rank adds to a step, in this order. The last three are how the test
+/// after an epoch went, and come with the first step of the next: so every node knows the result as
+/// soon as it has gone past it.
+enum Extra : std::size_t {
+  kLossSum,
+  kCorrect,
+  kTestLossSum,
+  kTestCorrect,
+  kTestSamples,
+  kExtras,
+};
 
 /// Any actor -> job: it is set up and waits; or it cannot work (code and sentence).
 struct Ready {
@@ -46,13 +56,36 @@ struct StateCopy {
   std::uint64_t steps_done = 0;
   Buffer parameters;  ///< f32, as Replica has them
   Buffer momentum;
+  std::vector<EpochFinished> epochs;
 };
 
 /// Job -> reducers: go on from step `step`.
 struct Begin {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
-  bool evaluate = false;  ///< first test the epoch that ended with the step before
+  bool evaluate = false;    ///< first test the epoch that ended with the step before
+  std::uint64_t epochs = 0; ///< whose results the job knows; the first reducer tells the others
+};
+
+/// A job's new head to all of its actors: from now on `job_actor` is the job. Reducers tell it what
+/// it has missed.
+struct Adopt {
+  caf::actor job_actor;
+  std::uint64_t steps = 0;   ///< that the job knows of
+  std::uint64_t epochs = 0;  ///< whose results it knows
+};
+
+/// A job's new head to a reducer; answered with Reported.
+struct Report {};
+struct Reported {
+  std::uint64_t generation = 0;
+  std::uint32_t index = 0;  ///< of the node in the generation
+  std::uint32_t nodes = 0;  ///< of the generation
+  bool begun = false;
+  bool stopped = false;     ///< begun, and then halted or failed
+  std::uint64_t steps_done = 0;
+  std::uint64_t steps_per_epoch = 0;
+  std::uint64_t parameters = 0;  ///< f32 elements of the model
 };
 
 /// Reducer -> the trainers of its node: compute step `step`; the weights stand still until all
@@ -78,7 +111,7 @@ struct Evaluate {
   std::uint64_t generation = 0;
   std::uint64_t epoch = 0;
 };
-/// Trainer -> job and reducer.
+/// Trainer -> reducer, and after the last epoch from there -> job.
 struct Evaluated {
   std::uint64_t generation = 0;
   std::uint64_t epoch = 0;
@@ -138,11 +171,24 @@ auto inspect(Inspector& f, CopyState&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StateCopy& x) {
-  return f(x.steps_done, x.parameters, x.momentum);
+  return f(x.steps_done, x.parameters, x.momentum, x.epochs);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Begin& x) {
-  return f(x.generation, x.step, x.evaluate);
+  return f(x.generation, x.step, x.evaluate, x.epochs);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Adopt& x) {
+  return f(x.job_actor, x.steps, x.epochs);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Report&) {
+  return f();
+}
+template <class Inspector>
+auto inspect(Inspector& f, Reported& x) {
+  return f(x.generation, x.index, x.nodes, x.begun, x.stopped, x.steps_done, x.steps_per_epoch,
+           x.parameters);
 }
 template <class Inspector>
 auto inspect(Inspector& f, StepBegun& x) {

@@ -1,5 +1,6 @@
 #include "actors/train/node_context.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
 #include "actors/train/model_factory.hpp"
@@ -43,6 +44,21 @@ Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {
   TROUPE_ASSIGN(auto job, JobOnNode::make(setup));
   known = job;
   return job;
+}
+
+void NodeContext::enroll(const Setup& setup, Role role, const caf::actor& actor) {
+  MutexLock lock(mutex_);
+  std::erase_if(entries_, [](const Entry& x) { return !caf::actor_cast<caf::actor>(x.actor); });
+  entries_.push_back({setup.job, setup.generation, role, actor.address()});
+}
+
+std::vector<Enrolled> NodeContext::enrolled(std::uint64_t job) {
+  std::vector<Enrolled> found;
+  MutexLock lock(mutex_);
+  for (const auto& entry : entries_)
+    if (auto actor = caf::actor_cast<caf::actor>(entry.actor); entry.job == job && actor)
+      found.push_back({entry.generation, entry.role, std::move(actor)});
+  return found;
 }
 
 }  // namespace troupe::train

@@ -4,6 +4,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_addr.hpp>
 
 #include "actors/config/job_config.hpp"
 #include "actors/config/learning_rate.hpp"
@@ -47,7 +51,21 @@ private:
   BufferPool pool_;
 };
 
-/// What the training actors of one node share: the jobs that are on it.
+enum class Role : std::uint8_t { loader, trainer, reducer };
+
+/// An actor of a job on this node.
+struct Enrolled {
+  std::uint64_t generation = 0;
+  Role role = Role::loader;
+  caf::actor actor;
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, Enrolled& x) {
+  return f(x.generation, x.role, x.actor);
+}
+
+/// What the training actors of one node share: the jobs that are on it, and who works on them.
 ///
 /// Threads: any.
 class NodeContext {
@@ -56,9 +74,21 @@ public:
   /// data and checkpoint.
   Result<std::shared_ptr<JobOnNode>> job(const Setup& setup);
 
+  void enroll(const Setup& setup, Role role, const caf::actor& actor);
+  /// Those that live.
+  std::vector<Enrolled> enrolled(std::uint64_t job);
+
 private:
+  struct Entry {
+    std::uint64_t job = 0;
+    std::uint64_t generation = 0;
+    Role role = Role::loader;
+    caf::actor_addr actor;  ///< keeps nobody alive
+  };
+
   Mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<JobOnNode>> jobs_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<Entry> entries_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::train

@@ -1,6 +1,8 @@
 #include "actors/train/reducer.hpp"
 
+#include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include <caf/exit_reason.hpp>
@@ -14,6 +16,7 @@
 #include "actors/train/events.hpp"
 #include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/reporter.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -32,6 +35,7 @@ public:
         self_(self),
         context_(std::move(context)),
         setup_(std::move(setup)),
+        reporter_(self, setup_.job_actor),
         machine_(machine_options(), *this) {}
 
   /// Errors are told to the job.
@@ -50,10 +54,10 @@ public:
       ready.code = static_cast<std::uint16_t>(status.code());
       ready.message = status.error().message;
     }
-    self_->send(setup_.job_actor, ready);
+    reporter_.say(ready);
   }
 
-  caf::behavior behavior();
+  caf::behavior behavior(const std::shared_ptr<bool>& started);
 
 private:
   static collective::ReduceMachine::Options machine_options() {
@@ -103,7 +107,8 @@ private:
     if (auto status = machine_.start(plan_, setup_.index, x.generation, x.step); !status.ok())
       return fail(status.error());
     generation_ = x.generation;
-    running_ = true;
+    begun_ = running_ = true;
+    if (setup_.index == 0) reporter_.epochs(job_->replica().epochs(), x.epochs);
     if (x.evaluate)
       evaluate(x.step / job_->length().steps_per_epoch - 1);
     else
@@ -115,10 +120,12 @@ private:
     const auto done = job_->replica().steps_done();
     if (done >= job_->total_steps()) {
       running_ = false;
-      if (setup_.index == 0) self_->send(setup_.job_actor, LastStepDone{generation_, done});
+      finished_ = true;
+      if (setup_.index == 0) reporter_.last_step({generation_, done});
       return;
     }
     busy_ += trainers_.size();
+    step_began_ = std::chrono::steady_clock::now();
     for (const auto& trainer : trainers_) self_->send(trainer, StepBegun{generation_, done});
   }
 
@@ -126,6 +133,20 @@ private:
   void check(const Status& status) {
     if (!status.ok() && status.code() != Code::stale_generation) return fail(status.error());
     if (step_extras_) finish_step();
+  }
+
+  /// The values of a rank, and of its part of the test before this step.
+  void add_extras(const collective::ExtrasReady& x) {
+    trainer_rests();
+    auto values = x.values;
+    values.resize(kExtras);
+    if (const auto part = test_parts_.find(x.rank); part != test_parts_.end()) {
+      values[kTestLossSum] = part->second.loss_sum;
+      values[kTestCorrect] = static_cast<double>(part->second.correct);
+      values[kTestSamples] = static_cast<double>(part->second.samples);
+      test_parts_.erase(part);
+    }
+    check(machine_.add_extras(x.generation, x.step, x.rank, values));
   }
 
   void finish_step() {
@@ -150,11 +171,20 @@ private:
   }
 
   void report(const std::vector<double>& extras) {
+    auto& replica = job_->replica();
+    const auto step = replica.steps_done() - 1;
+    if (const double tested = extras[kTestSamples]; tested > 0) {
+      const EpochFinished epoch{step / job_->length().steps_per_epoch - 1,
+                                extras[kTestLossSum] / tested, extras[kTestCorrect] / tested,
+                                static_cast<std::uint64_t>(tested)};
+      replica.add_epoch(epoch);
+      if (setup_.index == 0) reporter_.say(epoch);
+    }
     if (setup_.index != 0) return;
     const auto samples = static_cast<double>(job_->config().data.batch);
-    self_->send(setup_.job_actor,
-                StepFinished{job_->replica().steps_done() - 1, extras[kLossSum] / samples,
-                             extras[kCorrect] / samples});
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - step_began_;
+    reporter_.step(
+        {step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count()});
   }
 
   /// Checkpoints and evaluations stand between two steps.
@@ -173,9 +203,13 @@ private:
     for (const auto& trainer : trainers_) self_->send(trainer, Evaluate{generation_, epoch});
   }
 
-  void evaluated() {
+  void evaluated(const Evaluated& x) {
     trainer_rests();
     if (!running_ || evaluations_open_ == 0) return;
+    if (x.epoch + 1 >= job_->length().epochs)
+      reporter_.evaluated(x);  // no step follows that would bring it
+    else
+      test_parts_[x.rank] = x;
     if (--evaluations_open_ == 0) next();
   }
 
@@ -195,18 +229,17 @@ private:
     self_->request(checkpointer_, caf::infinite, Write{std::move(*snapshot), false})
         .then(
             [self](const Saved& saved) {
-              self->self_->send(self->setup_.job_actor,
-                                CheckpointWritten{saved.steps_done, saved.path});
+              self->reporter_.say(CheckpointWritten{saved.steps_done, saved.path});
             },
             [self](const caf::error& error) { self->notice(remoting::from_caf(error)); });
   }
 
   void notice(const Error& error) {
-    self_->send(setup_.job_actor,
-                Notice{fmt::format("no checkpoint was written: {}", error.message)});
+    reporter_.say(Notice{fmt::format("no checkpoint was written: {}", error.message)});
   }
 
   caf::result<Saved> save(const Save& x) {
+    if (!reporter_.is_from_job()) return not_the_job();
     if (x.final_weights && job_->replica().steps_done() < job_->total_steps())
       return remoting::to_caf({Code::failed_precondition, name() + " has not done the last step"});
     auto snapshot = job_->replica().snapshot();
@@ -219,10 +252,16 @@ private:
     running_ = false;
     machine_.abort();
     sums_.clear();
+    test_parts_.clear();
     step_extras_.reset();
   }
 
+  static caf::error not_the_job() {
+    return remoting::to_caf({Code::stale_generation, "another head has taken the job over"});
+  }
+
   caf::result<Halted> halt() {
+    if (!reporter_.is_from_job()) return not_the_job();
     abort();
     if (busy_ == 0) return Halted{job_ ? job_->replica().steps_done() : 0};
     halted_ = self_->make_response_promise<Halted>();
@@ -230,13 +269,15 @@ private:
   }
 
   caf::result<Pulled> pull(const Pull& x) {
+    if (!reporter_.is_from_job()) return not_the_job();
     auto promise = self_->make_response_promise<Pulled>();
     const auto self = shared_from_this();
     self_->request(x.source, kCopyTimeout, CopyState{})
         .then(
             [self, promise](const StateCopy& copy) mutable {
               auto& replica = self->job_->replica();
-              const auto status = replica.install(copy.steps_done, copy.parameters, copy.momentum);
+              const auto status = replica.install(copy.steps_done, copy.parameters,
+                                                  copy.momentum, copy.epochs);
               if (status.ok())
                 promise.deliver(Pulled{replica.steps_done(), replica.hash()});
               else
@@ -249,18 +290,40 @@ private:
   caf::result<StateCopy> copy_state() {
     auto snapshot = job_->replica().snapshot();
     if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
-    return StateCopy{snapshot->steps_done, snapshot->storage.at(0), snapshot->storage.at(1)};
+    return StateCopy{snapshot->steps_done, snapshot->storage.at(0), snapshot->storage.at(1),
+                     job_->replica().epochs()};
   }
 
   void fail(const Error& error) {
     abort();
-    self_->send(setup_.job_actor, Failed{setup_.generation, name(),
-                                         static_cast<std::uint16_t>(error.code), error.message});
+    reporter_.say(Failed{setup_.generation, name(), static_cast<std::uint16_t>(error.code),
+                         error.message});
+  }
+
+  void adopt(const Adopt& x) {
+    static const std::vector<EpochFinished> kNone;
+    reporter_.adopted(x, job_ ? job_->replica().epochs() : kNone, setup_.index == 0);
+  }
+
+  Reported report_state() const {
+    Reported x;
+    x.generation = setup_.generation;
+    x.index = setup_.index;
+    for (const auto node : setup_.node_of_rank) x.nodes = std::max(x.nodes, node + 1);
+    x.begun = begun_;
+    x.stopped = begun_ && !running_ && !finished_;
+    if (job_) {
+      x.steps_done = job_->replica().steps_done();
+      x.steps_per_epoch = job_->length().steps_per_epoch;
+      x.parameters = job_->replica().model().parameter_count();
+    }
+    return x;
   }
 
   caf::event_based_actor* self_;
   std::shared_ptr<NodeContext> context_;
   Setup setup_;
+  Reporter reporter_;
   std::shared_ptr<JobOnNode> job_;
   std::vector<Bucket> buckets_;
   std::shared_ptr<const collective::ReducePlan> plan_;
@@ -268,38 +331,43 @@ private:
   std::vector<caf::actor> trainers_;  // of this node
   caf::actor checkpointer_;
   std::uint64_t generation_ = 0;
+  std::chrono::steady_clock::time_point step_began_;
+  bool begun_ = false;
   bool running_ = false;
+  bool finished_ = false;  ///< all steps are done
   std::size_t evaluations_open_ = 0;
   std::size_t busy_ = 0;  // answers that trainers owe
   caf::typed_response_promise<Halted> halted_;
   std::vector<std::pair<std::uint32_t, Buffer>> sums_;  // of the step in flight: slice, sum
   std::optional<std::vector<double>> step_extras_;      // set when the step's sums are complete
+  std::map<std::uint32_t, Evaluated> test_parts_;       // by rank, for the next step's extras
 };
 
-caf::behavior Reducer::behavior() {
+caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
   const auto state = shared_from_this();
   return {
       [state](const graph::Connected& x) { state->connected(x); },
-      [](graph::Start) {},
-      [state](const Begin& x) { state->begin(x); },
+      [started](graph::Start) { *started = true; },
+      [state](const Begin& x) {
+        if (state->reporter_.is_from_job()) state->begin(x);
+      },
       [state](collective::GradientReady& x) {
         state->check(state->machine_.add_gradient(x.generation, x.step, x.rank, x.bucket,
                                                   std::move(x.gradient)));
       },
-      [state](const collective::ExtrasReady& x) {
-        state->trainer_rests();
-        state->check(state->machine_.add_extras(x.generation, x.step, x.rank, x.values));
-      },
+      [state](const collective::ExtrasReady& x) { state->add_extras(x); },
       [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
-      [state](const Evaluated&) { state->evaluated(); },
+      [state](const Evaluated& x) { state->evaluated(x); },
       [state](const Failed& x) {
         state->trainer_rests();
-        state->self_->send(state->setup_.job_actor, x);
+        state->reporter_.say(x);
       },
       [state](const Pull& x) { return state->pull(x); },
       [state](CopyState) { return state->copy_state(); },
+      [state](const Adopt& x) { state->adopt(x); },
+      [state](Report) { return state->report_state(); },
       [state](Halt) { return state->halt(); },
       [state](const Save& x) { return state->save(x); },
   };
@@ -309,11 +377,10 @@ caf::behavior Reducer::behavior() {
 
 caf::behavior reducer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                       Setup setup) {
-  const auto job_actor = setup.job_actor;
+  const auto started = live_with_the_job(self, *context, Role::reducer, setup);
   auto state = std::make_shared<Reducer>(self, std::move(context), std::move(setup));
-  end_with_the_job(self, job_actor);
   state->prepare();
-  return state->behavior();
+  return state->behavior(started);
 }
 
 }  // namespace troupe::train

@@ -134,7 +134,7 @@ Result<Replica::Snapshot> Replica::snapshot() const {
 }
 
 Status Replica::install(std::uint64_t steps_done, const Buffer& parameters,
-                        const Buffer& momentum) {
+                        const Buffer& momentum, std::vector<EpochFinished> epochs) {
   const auto bytes = parameters_.values().size_bytes();
   if (parameters.size() < bytes || momentum.size() < bytes)
     return Error{Code::shape_mismatch,
@@ -144,6 +144,7 @@ Status Replica::install(std::uint64_t steps_done, const Buffer& parameters,
   std::memcpy(parameters_.values().data(), parameters.data(), bytes);
   std::memcpy(momentum_.values().data(), momentum.data(), bytes);
   steps_done_ = steps_done;
+  epochs_ = std::move(epochs);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "actors/checkpoint/safetensors.hpp"
 #include "actors/config/job_config.hpp"
 #include "actors/config/learning_rate.hpp"
+#include "actors/train/events.hpp"
 #include "kernels/model.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/sgd.hpp"
@@ -52,6 +53,11 @@ public:
   void apply(std::uint64_t begin, std::span<const float> gradient_sum);
   void commit() { ++steps_done_; }
 
+  /// How the tests of the epochs went that this state has gone past. State like the weights: it
+  /// must not be lost with a node.
+  const std::vector<EpochFinished>& epochs() const { return epochs_; }
+  void add_epoch(const EpochFinished& epoch) { epochs_.push_back(epoch); }
+
   /// 32 hex digits over weights, optimizer state and steps.
   std::string hash() const;
 
@@ -66,7 +72,8 @@ public:
 
   /// Takes the state of another node's replica: what its snapshot's storage holds. Errors:
   /// `shape_mismatch` if it is of another model; nothing changed then.
-  Status install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum);
+  Status install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum,
+                 std::vector<EpochFinished> epochs);
 
 private:
   Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
@@ -80,6 +87,7 @@ private:
   const JobLength length_;
   const float gradient_scale_;
   std::uint64_t steps_done_ = 0;
+  std::vector<EpochFinished> epochs_;
 };
 
 }  // namespace troupe::train

@@ -17,11 +17,13 @@ struct Setup {
   std::uint32_t index = 0;  ///< loader, trainer: the rank; reducer: index of its node
   std::vector<std::uint32_t> node_of_rank;  ///< index of the node that each rank is placed on
   caf::actor job_actor;
+  bool outlives_head = false;  ///< goes on if the head is lost, until another adopts it
 };
 
 template <class Inspector>
 auto inspect(Inspector& f, Setup& x) {
-  return f(x.job, x.generation, x.config, x.resume_from, x.index, x.node_of_rank, x.job_actor);
+  return f(x.job, x.generation, x.config, x.resume_from, x.index, x.node_of_rank, x.job_actor,
+           x.outlives_head);
 }
 
 // Ports of the job's graph.

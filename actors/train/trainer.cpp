@@ -60,7 +60,6 @@ public:
                               static_cast<std::uint64_t>(stats->count),
                               static_cast<std::uint64_t>(stats->correct),
                               stats->loss_sum};
-    self_->send(setup_.job_actor, evaluated);
     self_->send(reducer_, evaluated);
   }
 
@@ -158,13 +157,13 @@ private:
 
 caf::behavior trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                       Setup setup) {
-  const auto job_actor = setup.job_actor;
+  const auto started = live_with_the_job(self, *context, Role::trainer, setup);
   auto state = std::make_shared<Trainer>(self, std::move(context), std::move(setup));
-  end_with_the_job(self, job_actor);
   state->prepare();
   return {
       [state](const graph::Connected& x) { state->connected(x); },
-      [](graph::Start) {},
+      [started](graph::Start) { *started = true; },
+      [self](const Adopt& x) { self->monitor(x.job_actor); },
       [state](const StepBegun& x) { state->begin(x); },
       [state](const Evaluate& x) { state->evaluate(x); },
   };

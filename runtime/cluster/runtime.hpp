@@ -14,6 +14,7 @@
 #include "runtime/base/clock.hpp"
 #include "runtime/base/node_id.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/control/store.hpp"
 #include "runtime/membership/view.hpp"
 #include "runtime/transport/transport.hpp"
 
@@ -29,6 +30,15 @@ struct RuntimeOptions {
   // The head's hold for the whole cluster. A limit is silence that makes a node suspect.
   Duration heartbeat_period = std::chrono::milliseconds(100);
   Duration heartbeat_limit = std::chrono::seconds(1);
+  /// Heads only: what is kept here of the cluster outlives this process, and a head with the same
+  /// store takes the cluster over as it stands. Without one the cluster ends with its head.
+  std::shared_ptr<control::Store> store;
+  Duration lead_timeout = std::chrono::seconds(5);  ///< to wait for the end of another head
+  Duration headless = std::chrono::minutes(2);      ///< how long nodes then wait for another
+  // Nodes that join: where the head may be instead, and whether to try again until the timeout if
+  // none answers.
+  std::vector<transport::Address> other_heads;
+  bool wait_for_head = false;
   bool shared_memory = true;
   bool run_inline = true;  ///< run short actors on the thread where their message arrives
   /// Adds the program's message types and actor types.
@@ -45,8 +55,9 @@ struct RuntimeOptions {
 /// Failure:   what can fail returns an error; the loss of other nodes is reported to subscribers.
 class Runtime {
 public:
-  /// Starts a cluster of which this process is the head. Errors: `address_in_use`,
-  /// `permission_denied` (listening beyond loopback without a token), `invalid_argument`.
+  /// Starts a cluster of which this process is the head, or takes over the one that is in
+  /// `options.store`. Errors: `address_in_use`, `permission_denied` (listening beyond loopback
+  /// without a token), `invalid_argument`; those of control::Store::lead().
   static Result<std::unique_ptr<Runtime>> start_cluster(RuntimeOptions options);
 
   /// Joins the cluster whose head listens at `head`. Returns when this node is in and connected to
@@ -60,6 +71,10 @@ public:
   virtual NodeId id() const = 0;
   virtual transport::Address address() const = 0;  ///< what others join at
   virtual bool is_head() const = 0;
+  /// A head's; null without one.
+  virtual control::Store* store() const = 0;
+  /// A head's number: above that of every head before it of the same store; else 1.
+  virtual std::uint64_t term() const = 0;
   virtual caf::actor_system& system() = 0;
   virtual View view() const = 0;
 

@@ -64,6 +64,14 @@ void write(Wire::Reason::Builder out, const Error& reason) {
   out.setText(text(reason.message.substr(0, kMaxReasonBytes)));
 }
 
+/// Into what has the fields of a timing.
+template <class Builder>
+void write(Builder& out, const Timing& timing) {
+  out.setPeriodNanos(static_cast<std::uint64_t>(timing.period.count()));
+  out.setLimitNanos(static_cast<std::uint64_t>(timing.limit.count()));
+  out.setHeadlessNanos(static_cast<std::uint64_t>(timing.headless.count()));
+}
+
 void write(Wire::Builder out, const Join& m) {
   auto join = out.initJoin();
   join.setProtocol(m.protocol);
@@ -75,8 +83,27 @@ void write(Wire::Builder out, const Welcome& m) {
   write(welcome.initYou(), m.you);
   auto earlier = welcome.initEarlier(static_cast<unsigned>(m.earlier.size()));
   for (unsigned i = 0; i < earlier.size(); ++i) write(earlier[i], m.earlier[i]);
-  welcome.setPeriodNanos(static_cast<std::uint64_t>(m.timing.period.count()));
-  welcome.setLimitNanos(static_cast<std::uint64_t>(m.timing.limit.count()));
+  write(welcome, m.timing);
+  welcome.setTerm(m.term);
+}
+
+void write(Wire::Builder out, const Takeover& m) {
+  auto takeover = out.initTakeover();
+  takeover.setProtocol(m.protocol);
+  takeover.setTerm(m.term);
+  takeover.setGeneration(m.generation);
+  write(takeover.initHead(), m.head);
+  write(takeover, m.timing);
+}
+
+void write(Wire::Builder out, const Followed& m) {
+  auto followed = out.initFollowed();
+  followed.setTerm(m.term);
+  if (m.view) write(followed.initView(), *m.view);
+}
+
+void write(Wire::Builder out, const Superseded& m) {
+  out.setSuperseded(m.term);
 }
 
 void write(Wire::Builder out, const ViewChanged& m) {
@@ -94,6 +121,7 @@ void write(Wire::Builder out, const Heartbeat& m) {
   auto heartbeat = out.initHeartbeat();
   heartbeat.setGeneration(m.generation);
   heartbeat.setSequence(m.sequence);
+  heartbeat.setDeaf(m.deaf);
 }
 
 void write(Wire::Builder out, const Suspect& m) {
@@ -182,18 +210,34 @@ Join read(Wire::Join::Reader in) {
   return {in.getProtocol(), read(in.getMember())};
 }
 
-Welcome read(Wire::Welcome::Reader in) {
+/// Out of what has the fields of a timing.
+template <class Reader>
+Timing read_timing(Reader in) {
   const auto nanos = [](std::uint64_t n) {
-    constexpr std::uint64_t kMost = 3'600'000'000'001;  // past what validate() lets through
+    constexpr std::uint64_t kMost = 604'800'000'000'001;  // past what validate() lets through
     return Duration(static_cast<Duration::rep>(n < kMost ? n : kMost));
   };
+  const Timing timing{nanos(in.getPeriodNanos()), nanos(in.getLimitNanos()),
+                      nanos(in.getHeadlessNanos())};
+  if (const auto status = timing.validate(); !status.ok()) throw Malformed{status.error().message};
+  return timing;
+}
+
+Welcome read(Wire::Welcome::Reader in) {
   Welcome welcome;
   welcome.you = read(in.getYou());
   welcome.earlier = read(in.getEarlier());
-  welcome.timing = {nanos(in.getPeriodNanos()), nanos(in.getLimitNanos())};
-  if (const auto status = welcome.timing.validate(); !status.ok())
-    throw Malformed{status.error().message};
+  welcome.timing = read_timing(in);
+  welcome.term = in.getTerm();
   return welcome;
+}
+
+Takeover read(Wire::Takeover::Reader in) {
+  return {in.getProtocol(), in.getTerm(), in.getGeneration(), read(in.getHead()), read_timing(in)};
+}
+
+Followed read(Wire::Followed::Reader in) {
+  return {in.getTerm(), in.hasView() ? read(in.getView()) : nullptr};
 }
 
 ViewChanged read(Wire::ViewChanged::Reader in) {
@@ -210,7 +254,7 @@ ViewChanged read(Wire::ViewChanged::Reader in) {
 }
 
 Heartbeat read(Wire::Heartbeat::Reader in) {
-  return {in.getGeneration(), in.getSequence()};
+  return {in.getGeneration(), in.getSequence(), in.getDeaf()};
 }
 Suspect read(Wire::Suspicion::Reader in) {
   return {read(in.getNode()), read(in.getReason())};
@@ -244,6 +288,12 @@ Message read(Wire::Reader in) {
       return Ended{read(in.getEnded())};
     case Wire::FORGET:
       return Forget{read(in.getForget())};
+    case Wire::TAKEOVER:
+      return read(in.getTakeover());
+    case Wire::FOLLOWED:
+      return read(in.getFollowed());
+    case Wire::SUPERSEDED:
+      return Superseded{in.getSuperseded()};
   }
   throw Malformed{fmt::format("kind {} which is not known", static_cast<unsigned>(in.which()))};
 }

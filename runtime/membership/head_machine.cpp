@@ -24,6 +24,14 @@ double seconds(Duration d) {
 
 HeadMachine::HeadMachine(Options options, TimePoint now)
     : options_(std::move(options)), last_event_(now), next_tick_(now + options_.timing.period) {
+  if (options_.last) {
+    Takeover takeover{kProtocol, options_.term, options_.last->generation, options_.self,
+                      options_.timing};
+    succession_.emplace(std::move(takeover), options_.last,
+                        [this](Action action) { act(std::move(action)); }, now);
+    succeed(now);
+    return;
+  }
   Member self = options_.self;
   self.joined = 1;
   auto first = std::make_shared<View>();
@@ -34,12 +42,61 @@ HeadMachine::HeadMachine(Options options, TimePoint now)
   act(NewView{view_, {}});
 }
 
+/// Once the members of the former head have followed, or did not: the first view of this one.
+void HeadMachine::succeed(TimePoint now) {
+  if (view_ || out_ || !succession_->done(now)) return;
+  auto outcome = succession_->outcome();
+  view_ = outcome.last;
+  View next;
+  next.head = options_.self.node;
+  for (auto& follower : outcome.followers) {
+    strangers_.erase(follower.actors);
+    strangers_.erase(follower.liveness);
+    Node node{follower.member, follower.actors, follower.liveness, true, now, {}, now, 0};
+    node.order = ++last_order_;
+    next.members.push_back(follower.member);
+    nodes_.emplace(follower.member.node, std::move(node));
+  }
+  next.members.push_back(options_.self);
+  next.members.back().joined = view_->generation + 1;
+  for (const auto& departure : outcome.departed)
+    remember(departure.node, {{Code::unavailable, departure.reason.message},
+                              departure.reason.code == Code::cancelled});
+  for (const auto& [former, link] : outcome.former) {
+    const Gone gone{{Code::unavailable,
+                     fmt::format("this node was put out of the cluster before generation {}; start "
+                                 "it again to join as a new node",
+                                 view_->generation + 1)}};
+    if (link) act(Send{*link, Fenced{gone.reason}});
+    remember(former, gone);
+  }
+  publish(std::move(next), outcome.departed, {});
+  for (const auto& [link, join] : std::exchange(early_joins_, {}))
+    if (const auto known = links_.find(link); known != links_.end())
+      on(link, known->second, join, now);
+}
+
+/// What may come while there is no view yet.
+void HeadMachine::received_early(Link link, NodeId from, const Message& message, TimePoint now) {
+  if (const auto* followed = std::get_if<Followed>(&message)) {
+    succession_->followed(link, from, *followed, now);
+  } else if (const auto* heartbeat = std::get_if<Heartbeat>(&message)) {
+    act(Send{link, Heartbeat{0, heartbeat->sequence}});
+  } else if (std::holds_alternative<Leave>(message)) {
+    act(Send{link, Released{}});
+    succession_->left(from);
+  } else if (const auto* join = std::get_if<Join>(&message)) {
+    early_joins_.emplace_back(link, *join);
+  }
+  succeed(now);
+}
+
 // Events.
 
 void HeadMachine::connected(Link link, NodeId node, TimePoint now) {
   awake(now);
   links_[link] = node;
-  if (out_ || node == view_->head) return act(Close{link, {}});
+  if (out_ || node == options_.self.node) return act(Close{link, {}});
   const auto it = nodes_.find(node);
   if (it != nodes_.end() && link.plane == Plane::liveness && !it->second.liveness) {
     it->second.liveness = link;
@@ -49,8 +106,17 @@ void HeadMachine::connected(Link link, NodeId node, TimePoint now) {
   strangers_[link] = now;
 }
 
-void HeadMachine::connect_done(ConnectId, Result<Link>, TimePoint now) {
+void HeadMachine::connect_done(ConnectId id, Result<Link> result, TimePoint now) {
   awake(now);
+  if (!succession_) {
+    if (result.ok()) act(Close{*result, {}});  // too late
+    return;
+  }
+  const auto known = result.ok() ? links_.find(*result) : links_.end();
+  if (result.ok() && known == links_.end())
+    result = Error{Code::unavailable, "the connection closed again at once"};
+  succession_->connect_done(id, result, result.ok() ? known->second : NodeId{}, now);
+  if (!view_) succeed(now);
 }
 
 void HeadMachine::received(Link link, const Message& message, TimePoint now) {
@@ -58,6 +124,14 @@ void HeadMachine::received(Link link, const Message& message, TimePoint now) {
   const auto known = links_.find(link);
   if (known == links_.end() || out_) return;
   const NodeId from = known->second;
+  if (const auto* superseded = std::get_if<Superseded>(&message)) {
+    if (superseded->term <= options_.term) return act(Close{link, {}});
+    return deposed({Code::unavailable, fmt::format("another head leads this cluster, with term {} "
+                                                   "after this one's {}",
+                                                   superseded->term, options_.term)},
+                   now);
+  }
+  if (!view_) return received_early(link, from, message, now);
   const bool asks = std::holds_alternative<Join>(message);
   if (const auto gone = gone_.find(from); gone != gone_.end())
     return tell_gone(link, gone->second, asks);
@@ -80,6 +154,8 @@ void HeadMachine::lost(Link link, const Error& reason, TimePoint now) {
   const NodeId from = known->second;
   links_.erase(known);
   strangers_.erase(link);
+  if (succession_) succession_->lost(link, now);
+  if (!view_) return succeed(now);
   const auto it = nodes_.find(from);
   if (it == nodes_.end() || !uses(it->second, link)) return;
   const Node& node = it->second;
@@ -105,10 +181,24 @@ void HeadMachine::process_ended(NodeId node, TimePoint now) {
            now);
 }
 
+void HeadMachine::deposed(const Error& reason, TimePoint now) {
+  awake(now);
+  if (out_) return;
+  nodes_.clear();
+  out_ = true;
+  for (const auto& [link, node] : links_) act(Close{link, {}});
+  act(Out{reason});
+}
+
 void HeadMachine::tick(TimePoint now) {
   awake(now);
   next_tick_ = now + options_.timing.period;
   if (out_) return;
+  if (succession_ && !ending_) {
+    succession_->tick(now);
+    if (succession_->over(now)) succession_.reset();
+    if (!view_) return succeed(now);
+  }
   if (ending_) {
     if (now - *ending_ >= options_.timing.limit) finish();
     return;
@@ -133,7 +223,10 @@ void HeadMachine::leave(TimePoint now) {
 /// If this process itself was stopped for a while, nothing that was not heard in it means anything.
 void HeadMachine::awake(TimePoint now) {
   if (now - last_event_ > options_.timing.limit / 2) {
-    for (auto& [id, node] : nodes_) node.heard = now;
+    for (auto& [id, node] : nodes_) {
+      node.heard = now;
+      node.deaf.reset();
+    }
     for (auto& [pair, since] : unmeshed_) since = now;
   }
   last_event_ = std::max(last_event_, now);
@@ -149,7 +242,7 @@ void HeadMachine::on(Link link, NodeId from, const Join& join, TimePoint now) {
   if (link.plane != Plane::actors)
     return breach(link, "'join' on the connection for liveness", now);
   strangers_.erase(link);
-  Node node{join.member, link, std::nullopt, false, now, now};
+  Node node{join.member, link, std::nullopt, false, now, {}, now, 0};
   node.member.name = unique_name(join.member.name);
   node.member.joined = 0;
   // Its other connection may have come first.
@@ -157,7 +250,7 @@ void HeadMachine::on(Link link, NodeId from, const Join& join, TimePoint now) {
     if (owner == from && other.plane == Plane::liveness) node.liveness = other;
   if (node.liveness) strangers_.erase(*node.liveness);
   node.order = ++last_order_;
-  Welcome welcome{node.member, view_->members, options_.timing};
+  Welcome welcome{node.member, view_->members, options_.timing, options_.term};
   for (const auto& [id, other] : nodes_)
     if (!other.in) welcome.earlier.push_back(other.member);
   act(Send{link, std::move(welcome)});
@@ -179,7 +272,12 @@ void HeadMachine::on(Link, NodeId from, const Leave&, TimePoint now) {
   drop_candidate(from, {Code::cancelled, "left before it was in"}, now);
 }
 
-void HeadMachine::on(Link link, NodeId, const Heartbeat& heartbeat, TimePoint) {
+void HeadMachine::on(Link link, NodeId from, const Heartbeat& heartbeat, TimePoint now) {
+  auto& deaf = nodes_.at(from).deaf;
+  if (!heartbeat.deaf)
+    deaf.reset();
+  else if (!deaf)
+    deaf = now;
   act(Send{link, Heartbeat{view_->generation, heartbeat.sequence}});
 }
 
@@ -299,8 +397,12 @@ void HeadMachine::depart(const Node& node, const Error& why, TimePoint now) {
     act(Send{node.actors, Fenced{gone.reason}});
     act(Close{node.actors, {}});
   }
-  gone_[node.member.node] = std::move(gone);
-  gone_order_.push_back(node.member.node);
+  remember(node.member.node, std::move(gone));
+}
+
+void HeadMachine::remember(NodeId node, Gone gone) {
+  gone_[node] = std::move(gone);
+  gone_order_.push_back(node);
   if (gone_order_.size() > kMaxGone) {
     gone_.erase(gone_order_.front());
     gone_order_.pop_front();
@@ -361,11 +463,17 @@ void HeadMachine::send(const Node& node, Message message) {
 
 void HeadMachine::find_silent(TimePoint now, Leavers& leavers) {
   const Duration limit = options_.timing.limit;
-  for (const auto& [id, node] : nodes_)
-    if (node.in && now - node.heard > limit)
+  for (const auto& [id, node] : nodes_) {
+    if (!node.in) continue;
+    if (now - node.heard > limit)
       leavers.push_back({id,
                          {Code::unavailable, fmt::format("it was not heard of for {:.3g} s",
                                                          seconds(now - node.heard))}});
+    else if (node.deaf && now - *node.deaf > limit)
+      leavers.push_back({id,
+                         {Code::unavailable, fmt::format("it has not heard the head for {:.3g} s",
+                                                         seconds(now - *node.deaf + limit))}});
+  }
 }
 
 /// Two members without a connection cannot work together. One goes: the one that has more such

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/membership/machine.hpp"
+#include "runtime/membership/succession.hpp"
 
 namespace troupe::membership {
 
@@ -20,6 +21,9 @@ namespace troupe::membership {
 /// breaks, when its process ends, when it was silent for longer than the limit, or when it and
 /// another member have no connection. One that was put out and talks again is told so.
 ///
+/// A head that follows another one first takes its members over (Succession). One that is told of a
+/// later head goes.
+///
 /// Failure:   a node that breaks the protocol is put out; the head goes on.
 /// Invariant: generations grow by one; the head is in every view.
 class HeadMachine final : public Machine {
@@ -28,9 +32,12 @@ public:
     Member self;
     Timing timing;
     std::size_t max_nodes = kMaxMembers;  ///< members and candidates
+    std::uint64_t term = 1;               ///< above that of every head before
+    SharedView last = nullptr;               ///< of the head before this one; null: there was none
   };
 
-  /// Takes effect at once: generation 1 is the head alone.
+  /// Takes effect at once: the first generation is the head alone, unless there are members to take
+  /// over.
   HeadMachine(Options options, TimePoint now);
 
   void connected(Link link, NodeId node, TimePoint now) override;
@@ -45,6 +52,8 @@ public:
 
   /// The operating system says that the member's process is no more.
   void process_ended(NodeId node, TimePoint now);
+  /// This process must not lead any more. Out follows at once; the members wait for another head.
+  void deposed(const Error& reason, TimePoint now);
 
 private:
   /// Somebody who is in or on the way in.
@@ -54,6 +63,7 @@ private:
     std::optional<Link> liveness;
     bool in = false;  ///< member, not candidate
     TimePoint heard;  ///< last sign of life
+    std::optional<TimePoint> deaf;  ///< since when it says that it does not hear this head
     TimePoint came;
     std::uint64_t order = 0;  ///< of asking to join
   };
@@ -67,6 +77,8 @@ private:
   using Pair = std::pair<NodeId, NodeId>;
 
   void awake(TimePoint now);
+  void succeed(TimePoint now);
+  void received_early(Link link, NodeId from, const Message& message, TimePoint now);
   void on(Link link, NodeId from, const Join& join, TimePoint now);
   void on(Link link, NodeId from, const Mesh& mesh, TimePoint now);
   void on(Link link, NodeId from, const Leave& leave, TimePoint now);
@@ -81,6 +93,7 @@ private:
   void drop_candidate(NodeId node, const Error& reason, TimePoint now);
   void remove(const Leavers& leavers, TimePoint now);
   void depart(const Node& node, const Error& why, TimePoint now);
+  void remember(NodeId node, Gone gone);
   void tell_gone(Link link, const Gone& gone, bool asks);
   void breach(Link link, const std::string& what, TimePoint now);
   void forget(NodeId gone);
@@ -94,7 +107,9 @@ private:
   void finish();
 
   const Options options_;
-  SharedView view_;
+  SharedView view_;                         ///< null while there are members to take over
+  std::optional<Succession> succession_;    ///< until nobody is looked for any more
+  std::vector<std::pair<Link, Join>> early_joins_;  ///< that came before there was a view
   std::map<NodeId, Node> nodes_;
   std::map<NodeId, Gone> gone_;
   std::deque<NodeId> gone_order_;        ///< oldest first, to bound gone_

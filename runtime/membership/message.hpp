@@ -17,7 +17,7 @@ namespace troupe::membership {
 // What the head and the nodes say to each other, as structs; codec.hpp has their bytes.
 
 /// Version of this conversation. A head refuses a node that speaks another.
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 2;
 
 // Bounds of what is accepted from others.
 inline constexpr std::size_t kMaxMembers = 4096;
@@ -30,8 +30,12 @@ inline constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 20;
 struct Timing {
   Duration period = std::chrono::milliseconds(100);
   Duration limit = std::chrono::seconds(1);
+  /// How long a cluster stands without a head and waits for the next one; zero: it ends with its
+  /// head, as nobody could know its members.
+  Duration headless{};
 
-  /// Error: `invalid_argument` with both values unless 1 ms <= period, 3 periods <= limit <= 1 h.
+  /// Error: `invalid_argument` with the values unless 1 ms <= period, 3 periods <= limit <= 1 h,
+  /// 0 <= headless <= 7 days.
   Status validate() const;
 };
 
@@ -50,6 +54,7 @@ struct Welcome {
   Member you;
   std::vector<Member> earlier;
   Timing timing;
+  std::uint64_t term = 1;  ///< of the head
 };
 /// Head to a node on its way in: no need to connect to that one any more.
 struct Forget {
@@ -78,6 +83,7 @@ struct Released {};
 struct Heartbeat {
   std::uint64_t generation = 0;
   std::uint64_t sequence = 0;
+  bool deaf = false;  ///< node to head: I have not heard of you for longer than the limit
 };
 /// Node to head: my connection to `node` broke.
 struct Suspect {
@@ -92,9 +98,29 @@ struct Fenced {
 struct Ended {
   Error reason;
 };
+/// A new head to each member that the one before it had, on the first connection between them: from
+/// now on it decides. Answered with Followed, or Superseded.
+struct Takeover {
+  std::uint32_t protocol = kProtocol;
+  std::uint64_t term = 0;        ///< of the new head; the higher one counts
+  std::uint64_t generation = 0;  ///< of the last view that it knows of
+  Member head;
+  Timing timing;
+};
+/// Member to its new head. `view` is the member's, if it is of a later generation than the head
+/// knows of; else null.
+struct Followed {
+  std::uint64_t term = 0;
+  SharedView view;
+};
+/// Member to a former head: another one leads.
+struct Superseded {
+  std::uint64_t term = 0;  ///< of that other
+};
 
 using Message = std::variant<Join, Welcome, Mesh, Joined, Refused, ViewChanged, Leave, Released,
-                             Heartbeat, Suspect, Fenced, Ended, Forget>;
+                             Heartbeat, Suspect, Fenced, Ended, Forget, Takeover, Followed,
+                             Superseded>;
 
 /// The message's name in lower case, for sentences: "join".
 std::string_view name_of(const Message& message);

@@ -34,13 +34,11 @@ NodeMachine::NodeMachine(Options options, TimePoint now)
     : options_(std::move(options)),
       timing_(options_.timing),
       self_(options_.self),
-      head_connect_(1),
-      last_connect_(1),
       head_heard_(now),
       last_event_(now),
       next_tick_(now + timing_.period),
       deadline_(now + options_.join_timeout) {
-  act(Connect{head_connect_, Plane::actors, options_.head});
+  connect_to_head();
 }
 
 // Events.
@@ -50,6 +48,7 @@ void NodeMachine::connected(Link link, NodeId node, TimePoint now) {
   links_[link] = node;
   if (state_ == State::out) return act(Close{link, {}});
   if (link.plane == Plane::actors && peers_.try_emplace(node, link).second) missing_.erase(node);
+  if (link.plane == Plane::actors && node == head_ && !joining()) head_actors_ = link;
 }
 
 void NodeMachine::connect_done(ConnectId id, Result<Link> result, TimePoint now) {
@@ -57,7 +56,11 @@ void NodeMachine::connect_done(ConnectId id, Result<Link> result, TimePoint now)
   if (state_ == State::out) return;
   if (result.ok() && !links_.contains(*result))
     result = Error{Code::unavailable, "the connection closed again at once"};
-  if (id == head_connect_) return head_connected(std::move(result), now);
+  if (id == head_connect_) {
+    head_connect_ = 0;
+    return joining() ? head_connected(std::move(result), now)
+                     : head_found_again(std::move(result), now);
+  }
   const auto it = std::find_if(targets_.begin(), targets_.end(),
                                [id](const auto& entry) { return entry.second.connect == id; });
   if (it == targets_.end()) {  // for somebody who is gone meanwhile
@@ -87,10 +90,19 @@ void NodeMachine::received(Link link, const Message& message, TimePoint now) {
   awake(now);
   const auto known = links_.find(link);
   if (known == links_.end() || state_ == State::out) return;
+  if (const auto* takeover = std::get_if<Takeover>(&message))
+    return on_takeover(link, *takeover, now);
+  if (former_heads_.contains(known->second)) {
+    act(Send{link, Superseded{term_}});
+    return act(Close{link, {}});
+  }
   if (link != head_actors_ && link != head_liveness_)
     return protocol_broken(link,
                            fmt::format("'{}' from one who is not the head", name_of(message)));
-  if (link == head_liveness_) head_heard_ = now;
+  if (link == head_liveness_) {
+    head_heard_ = now;
+    headless_.reset();
+  }
   std::visit([&](const auto& m) { on(m, now); }, message);
 }
 
@@ -123,6 +135,7 @@ void NodeMachine::tick(TimePoint now) {
   next_tick_ = now + timing_.period;
   if (state_ == State::out) return;
   if (now >= deadline_ && joining()) return go_out(join_error());
+  if (state_ == State::connecting && head_connect_ == 0 && now >= head_retry_at_) connect_to_head();
   if (now >= deadline_ && state_ == State::leaving)
     return go_out({Code::cancelled, "this node left; the head did not answer"});
   for (auto& [node, target] : targets_)
@@ -130,6 +143,7 @@ void NodeMachine::tick(TimePoint now) {
   beat(now);
   watch_mesh(now);
   watch_head(now);
+  look_for_head(now);
 }
 
 void NodeMachine::leave(TimePoint now) {
@@ -163,6 +177,7 @@ void NodeMachine::on(const Welcome& welcome, TimePoint now) {
     return head_broke(status.error().message);
   self_.name = welcome.you.name;
   timing_ = welcome.timing;
+  term_ = welcome.term;
   state_ = State::meshing;
   for (const auto& member : welcome.earlier) {
     if (member.node == self_.node) continue;
@@ -222,6 +237,37 @@ void NodeMachine::on(const Ended& ended, TimePoint) {
   go_out({Code::cancelled, ended.reason.message});
 }
 
+/// Another head says that it leads now. The higher term counts, whatever became of the former one.
+void NodeMachine::on_takeover(Link link, const Takeover& takeover, TimePoint now) {
+  const NodeId from = links_.at(link);
+  if (link.plane != Plane::liveness || takeover.head.node != from ||
+      takeover.protocol != kProtocol)
+    return protocol_broken(link, "'takeover' by one who cannot lead here");
+  if (joining()) return act(Close{link, Error{Code::unavailable, "this node is not in yet"}});
+  if (takeover.term <= term_) {
+    act(Send{link, Superseded{term_}});
+    return act(Close{link, {}});
+  }
+  for (const auto& former : {head_liveness_, head_actors_})
+    if (former && links_.contains(*former)) {
+      act(Send{*former, Superseded{takeover.term}});
+      act(Close{*former, {}});
+    }
+  former_heads_.insert(std::exchange(head_, from));
+  term_ = takeover.term;
+  taken_over_at_ = takeover.head.address;
+  timing_ = takeover.timing;
+  head_liveness_ = link;
+  const auto peer = peers_.find(from);
+  head_actors_ = peer != peers_.end() ? std::optional(peer->second) : std::nullopt;
+  head_heard_ = now;
+  headless_.reset();
+  doubt_.reset();
+  head_connect_ = 0;
+  act(Send{link, Followed{term_, view_->generation > takeover.generation ? view_ : nullptr}});
+  if (state_ == State::leaving) act(Send{link, Leave{}});
+}
+
 template <class Other>
 void NodeMachine::on(const Other& other, TimePoint) {
   head_broke(fmt::format("'{}', which only a node sends", name_of(other)));
@@ -244,13 +290,47 @@ Status NodeMachine::check(const std::vector<Member>& members) const {
 
 // Getting in.
 
-void NodeMachine::head_connected(Result<Link> result, TimePoint) {
+void NodeMachine::connect_to_head() {
+  head_connect_ = ++last_connect_;
+  ++attempts_;
+  act(Connect{head_connect_, Plane::actors, head_address()});
+}
+
+/// The head's, while joining the one that was tried last.
+const transport::Address& NodeMachine::head_address() const {
+  if (taken_over_at_) return *taken_over_at_;
+  const auto place = (attempts_ + options_.other_heads.size()) % (options_.other_heads.size() + 1);
+  return place == 0 ? options_.head : options_.other_heads[place - 1];
+}
+
+/// From the beginning, if there is time; false if not.
+bool NodeMachine::join_again(TimePoint now) {
+  if (!options_.wait_for_head || now + kRetry >= deadline_) return false;
+  for (const auto& link : {head_actors_, head_liveness_})
+    if (link && links_.contains(*link)) act(Close{*link, {}});
+  state_ = State::connecting;
+  meshed_ = false;
+  targets_.clear();
+  earlier_.clear();
+  head_actors_.reset();
+  head_liveness_.reset();
+  head_ = {};
+  head_retry_at_ = now + kRetry;
+  return true;
+}
+
+void NodeMachine::head_connected(Result<Link> result, TimePoint now) {
   if (!result.ok()) {
     const Error& error = result.error();
+    const bool another = attempts_ <= options_.other_heads.size();
+    if (error.code == Code::unavailable && (another || join_again(now))) {
+      head_retry_at_ = now + kRetry;
+      return;
+    }
     if (error.code == Code::unavailable || error.code == Code::deadline_exceeded)
       return go_out({error.code, fmt::format("no head answers at {}; start one with `troupe head` "
                                              "or check --head ({})",
-                                             text(options_.head), error.message)});
+                                             text(head_address()), error.message)});
     return go_out(error);
   }
   head_actors_ = *result;
@@ -324,20 +404,52 @@ void NodeMachine::suspect(NodeId node, const Error& reason) {
 void NodeMachine::head_link_lost(Link link, const Error& reason, TimePoint now) {
   if (link == head_actors_) head_actors_.reset();
   if (link == head_liveness_) head_liveness_.reset();
-  if (joining())
+  if (joining()) {
+    if (join_again(now)) return;
     return go_out({reason.code, fmt::format("{} closed the connection before this node was in: {}",
                                             head_text(), reason.message)});
+  }
+  if (headless_) return;
   const Error first = doubt_ ? doubt_->reason : reason;
-  if (!head_actors_ && !head_liveness_) return head_lost(first);
+  if (!head_actors_ && !head_liveness_) return head_lost(first, now);
   doubt_ = Doubt{first, now};
 }
 
-/// Nothing goes on without a head yet. Electing another would begin here.
-void NodeMachine::head_lost(const Error& reason) {
+void NodeMachine::head_lost(const Error& reason, TimePoint now) {
   if (state_ == State::leaving)
     return go_out({Code::cancelled, "this node left; the head is gone"});
+  if (timing_.headless > Duration::zero()) {
+    headless_ = now;
+    headless_why_ = reason;
+    head_retry_at_ = now;
+    doubt_.reset();
+    return;
+  }
   go_out({Code::unavailable, fmt::format("{} is lost ({}); the cluster is over for this node",
                                          head_text(), reason.message)});
+}
+
+/// The head that was there may be back, or only have been out of reach. A new one comes by itself.
+void NodeMachine::look_for_head(TimePoint now) {
+  if (!headless_ || state_ != State::in) return;
+  if (now - *headless_ > timing_.headless)
+    return go_out({Code::unavailable,
+                   fmt::format("{} is lost ({}), and for {:.3g} s none took its place; the cluster "
+                               "is over for this node",
+                               head_text(), headless_why_.message, seconds(now - *headless_))});
+  const Member* head = view_->find(head_);
+  if (head_liveness_ || head_connect_ != 0 || now < head_retry_at_ || head == nullptr) return;
+  head_connect_ = ++last_connect_;
+  act(Connect{head_connect_, Plane::liveness, head->liveness});
+}
+
+void NodeMachine::head_found_again(Result<Link> result, TimePoint now) {
+  head_retry_at_ = now + kRetry;
+  if (!result.ok()) return;
+  if (links_.at(*result) != head_ || head_liveness_) return act(Close{*result, {}});
+  head_liveness_ = *result;  // says that this node was put out, or nothing
+  head_heard_ = now;
+  beat(now);
 }
 
 void NodeMachine::go_out(Error reason) {
@@ -364,15 +476,17 @@ void NodeMachine::head_broke(const std::string& what) {
 
 void NodeMachine::beat(TimePoint) {
   if (!head_liveness_) return;
-  act(Send{*head_liveness_, Heartbeat{view_ ? view_->generation : 0, ++sequence_}});
+  act(Send{*head_liveness_,
+           Heartbeat{view_ ? view_->generation : 0, ++sequence_, headless_.has_value()}});
 }
 
 void NodeMachine::watch_head(TimePoint now) {
-  if (doubt_ && now - doubt_->since > timing_.limit / 2) return head_lost(doubt_->reason);
-  if (head_liveness_ && now - head_heard_ > timing_.limit) {
+  if (doubt_ && now - doubt_->since > timing_.limit / 2) return head_lost(doubt_->reason, now);
+  if (head_liveness_ && !headless_ && now - head_heard_ > timing_.limit) {
     const Error silence{Code::deadline_exceeded, fmt::format("nothing heard of it for {:.3g} s",
                                                              seconds(now - head_heard_))};
-    if (!joining()) return head_lost(silence);
+    if (!joining()) return head_lost(silence, now);
+    if (join_again(now)) return;
     go_out({Code::deadline_exceeded,
             fmt::format("{} went silent before this node was in", head_text())});
   }
@@ -393,7 +507,7 @@ Error NodeMachine::join_error() const {
     return {Code::deadline_exceeded,
             fmt::format("no head answers at {} within {:.3g} s; start one with `troupe head` or "
                         "check --head",
-                        text(options_.head), waited)};
+                        text(head_address()), waited)};
   for (const auto& [node, target] : targets_) {
     const auto& address =
         target.plane == Plane::actors ? target.member.address : target.member.liveness;
@@ -411,7 +525,7 @@ Error NodeMachine::join_error() const {
 }
 
 std::string NodeMachine::head_text() const {
-  return fmt::format("the head at {}", text(options_.head));
+  return fmt::format("the head at {}", text(head_address()));
 }
 
 }  // namespace troupe::membership

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace troupe::membership {
 /// with the next view. Out is any of: refused, deadline, left, fenced (put out by the head),
 /// the head ended the cluster, the head is lost.
 ///
+/// A cluster may stand without its head for a while (Timing::headless): its nodes stay in their
+/// last view, look whether the head comes back, and follow a new one that says it has taken over. A
+/// node that has lost its head because it is cut off learns there that it was put out.
+///
 /// Failure:   whatever the head or others do, join() or Out comes; a peer that breaks the protocol
 ///            is closed.
 /// Invariant: generations that it delivers grow.
@@ -27,6 +32,8 @@ public:
     transport::Address head;  ///< the head's address for actors
     Timing timing;            ///< until the head's is known
     Duration join_timeout = std::chrono::seconds(10);
+    bool wait_for_head = false;  ///< try again until then if none answers
+    std::vector<transport::Address> other_heads = {};  ///< where it may be instead
   };
 
   /// Begins to join at once.
@@ -69,12 +76,15 @@ private:
   void on(const Heartbeat& heartbeat, TimePoint now);
   void on(const Fenced& fenced, TimePoint now);
   void on(const Ended& ended, TimePoint now);
+  void on_takeover(Link link, const Takeover& takeover, TimePoint now);
   template <class Other>
   void on(const Other& other, TimePoint now);
 
   Status check_view(const View& view) const;
   Status check(const std::vector<Member>& members) const;
+  void connect_to_head();
   void head_connected(Result<Link> result, TimePoint now);
+  bool join_again(TimePoint now);
   void make_target(Plane plane, const Member& member, TimePoint now);
   void start(Target& target);
   void say_if_meshed();
@@ -82,8 +92,11 @@ private:
   void drop_departed(const View& before, std::vector<Departure>& departures);
   void suspect(NodeId node, const Error& reason);
   void head_link_lost(Link link, const Error& reason, TimePoint now);
-  void head_lost(const Error& reason);
+  void head_lost(const Error& reason, TimePoint now);
+  void look_for_head(TimePoint now);
+  void head_found_again(Result<Link> result, TimePoint now);
   void go_out(Error reason);
+  const transport::Address& head_address() const;
   void protocol_broken(Link link, const std::string& what);
   void head_broke(const std::string& what);
   void beat(TimePoint now);
@@ -98,10 +111,17 @@ private:
   Timing timing_;
   Member self_;
   NodeId head_;
+  std::uint64_t term_ = 0;  ///< of the head
+  std::set<NodeId> former_heads_;
+  std::optional<transport::Address> taken_over_at_;  ///< by a head that came later
+  std::optional<TimePoint> headless_;  ///< since when
+  Error headless_why_;
+  std::size_t attempts_ = 0;  ///< to connect to a head, to take its addresses in turn
   std::optional<Link> head_actors_;
   std::optional<Link> head_liveness_;
-  ConnectId head_connect_;
-  ConnectId last_connect_;
+  ConnectId head_connect_ = 0;  ///< under way; 0 if none
+  TimePoint head_retry_at_;
+  ConnectId last_connect_ = 0;
   SharedView view_;                   ///< delivered
   std::map<NodeId, Member> earlier_;  ///< to be connected to, while meshing
   bool meshed_ = false;               ///< the head was told

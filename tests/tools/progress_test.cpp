@@ -39,7 +39,7 @@ TEST_F(ProgressTest, plain_lines_have_epoch_step_loss_rate_and_time_left) {
   Progress progress({.out = file_, .terminal = false, .log_every = 5}, clock_);
   progress.on_started(job());
   clock_.advance(std::chrono::seconds(1));
-  for (std::uint64_t step = 0; step < 5; ++step) progress.on_step({step, 0.5, 0.9});
+  for (std::uint64_t step = 0; step < 5; ++step) progress.on_step({step, 0.5, 0.9, 0.01});
   EXPECT_NE(shown().find("epoch 1/2  step 5/20  loss 0.5000  500 images/s  ETA 3s\n"),
             std::string::npos)
       << shown();

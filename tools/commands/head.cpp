@@ -1,6 +1,9 @@
 #include <cstdio>
 
+#include <thread>
+
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "actors/job/job_service.hpp"
 #include "runtime/base/mutex.hpp"
@@ -29,18 +32,59 @@ private:
   bool set_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
-Result<int> run_head(const NodeOptions& options, Signals& signals) {
-  TROUPE_ASSIGN(auto runtime_options, options.runtime_options());
-  TROUPE_ASSIGN(auto runtime, Runtime::start_cluster(std::move(runtime_options)));
+struct Options {
+  NodeOptions node;
+  std::string store;
+  bool standby = false;
+  double headless = 120;  ///< seconds
+};
+
+/// The runtime of a head, once it leads.
+Result<std::unique_ptr<Runtime>> start(const Options& options, Signals& signals) {
+  TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
+  if (options.store.empty()) {
+    if (options.standby)
+      return Error{Code::invalid_argument,
+                   "--standby needs the --store that tells whether another head leads"};
+    return Runtime::start_cluster(std::move(runtime_options));
+  }
+  control::StoreOptions store_options;
+  store_options.leader = fmt::format("{} (process {})", options.node.listen, ::getpid());
+  TROUPE_ASSIGN(std::shared_ptr<control::Store> store,
+                control::open_store(options.store, std::move(store_options)));
+  runtime_options.store = store;
+  runtime_options.headless =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.headless));
+  if (options.standby) {
+    runtime_options.lead_timeout = std::chrono::hours(24 * 365);
+    std::printf("standby: leads as soon as no other head of %s does\n", options.store.c_str());
+    std::fflush(stdout);
+  }
+  signals.on_signal([store](int) { store->cancel(); });
+  auto runtime = Runtime::start_cluster(std::move(runtime_options));
+  signals.on_signal({});
+  return runtime;
+}
+
+Result<int> run_head(const Options& options, Signals& signals) {
+  auto started = start(options, signals);
+  if (started.code() == Code::cancelled) return kSuccess;  // told to stop before it led
+  TROUPE_ASSIGN(auto runtime, std::move(started));
   TROUPE_ASSIGN(auto service, train::JobService::start(*runtime));
   Event stop;
   signals.on_signal([&](int) { stop.set(); });
+  const auto watch = std::jthread([&](const std::stop_token& token) {
+    while (!token.stop_requested() && runtime->membership_status().ok())
+      (void)runtime->wait_until_out(std::chrono::milliseconds(200));
+    stop.set();
+  });
   std::printf("head listens at %s; nodes join with: troupe node --head %s\n",
               transport::to_string(runtime->address()).c_str(),
               transport::to_string(runtime->address()).c_str());
   std::fflush(stdout);
 
   stop.wait();
+  if (const auto out = runtime->membership_status(); !out.ok()) return out.error();
   std::printf("stopping: jobs end at a step boundary with a checkpoint\n");
   service.reset();
   runtime->stop();
@@ -51,12 +95,22 @@ Result<int> run_head(const NodeOptions& options, Signals& signals) {
 
 void add_head(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("head", "Start a cluster: lead it and take jobs");
-  auto options = std::make_shared<NodeOptions>();
-  options->name = "head";
-  options->slots = 0;
-  options->listen = "127.0.0.1:7077";
-  options->add_listen(*command);
-  options->add_common(*command);
+  auto options = std::make_shared<Options>();
+  options->node.name = "head";
+  options->node.slots = 0;
+  options->node.listen = "127.0.0.1:7077";
+  options->node.add_listen(*command);
+  options->node.add_common(*command);
+  command->add_option("--store", options->store,
+                      "keep the cluster's state in sqlite:PATH or etcd://HOST:PORT/PREFIX: nodes "
+                      "then go on without their head, and the next one with this store takes over");
+  command->add_flag("--standby", options->standby,
+                    "wait, for however long, until no other head of the store leads");
+  command
+      ->add_option("--headless", options->headless,
+                   "seconds that nodes go on without a head, with a store")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 604800.0));
   command->callback([&context, options] {
     context.run = [&context, options] {
       auto code = run_head(*options, context.signals);

@@ -12,12 +12,15 @@ namespace {
 struct Options {
   NodeOptions node;
   bool quiet = false;
+  double join_timeout = 10;  ///< seconds
 };
 
 Result<int> run_node(const Options& options, Signals& signals) {
-  TROUPE_ASSIGN(auto head, transport::Address::parse(options.node.head));
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
-  TROUPE_ASSIGN(auto runtime, Runtime::join(head, std::move(runtime_options)));
+  runtime_options.wait_for_head = true;
+  runtime_options.join_timeout =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.join_timeout));
+  TROUPE_ASSIGN(auto runtime, options.node.join(std::move(runtime_options)));
   std::atomic<bool> interrupted = false;
   signals.on_signal([&](int) {
     interrupted = true;
@@ -25,7 +28,7 @@ Result<int> run_node(const Options& options, Signals& signals) {
   });
   if (!options.quiet) {
     std::printf("node %s joined the cluster of %s, listens at %s\n",
-                short_name(runtime->id()).c_str(), transport::to_string(head).c_str(),
+                short_name(runtime->id()).c_str(), options.node.head.c_str(),
                 transport::to_string(runtime->address()).c_str());
     std::fflush(stdout);
   }
@@ -53,6 +56,11 @@ void add_node(CLI::App& app, Context& context) {
   command->add_option("--slots", options->node.slots, "ranks computed at the same time here")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1024u));
+  command
+      ->add_option("--join-timeout", options->join_timeout,
+                   "seconds to wait for a head and to get in")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1e6));
   command->add_flag("--quiet", options->quiet, "print errors only");
   command->callback([&context, options] {
     context.run = [&context, options] {

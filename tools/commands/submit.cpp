@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include "actors/config/job_config.hpp"
 #include "tools/client.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/json_lines.hpp"
 #include "tools/progress.hpp"
 
 namespace troupe::tool {
@@ -18,36 +20,42 @@ struct Options {
   std::uint32_t nodes = 0;
   bool resume = false;
   bool detach = false;
+  bool json = false;
 };
 
 /// Shows a job's events until it ends.
-Result<int> watch(Client& client, std::uint64_t job, std::uint64_t log_every, Signals& signals) {
+Result<int> watch(Client& client, std::uint64_t job, train::JobObserver& progress,
+                  Signals& signals) {
   caf::scoped_actor self{client.runtime->system()};
-  const SteadyClock clock;
-  Progress progress({.out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .log_every = log_every},
-                    clock);
   signals.on_signal([&client, job](int) { caf::anon_send(client.jobs, train::CancelJob{job}); });
-  self->monitor(client.jobs);
-  TROUPE_TRY(client.ask<train::JobRecord>(self, train::WatchJob{job}));
-
-  bool running = true;
+  bool running = true, started = false, headless = false;
   Result<int> outcome = kSuccess;
-  self->receive_while(running)(
-      [&](const train::JobStarted& x) { progress.on_started(x); },
-      [&](const train::StepFinished& x) { progress.on_step(x); },
-      [&](const train::EpochFinished& x) { progress.on_epoch(x); },
-      [&](const train::CheckpointWritten& x) { progress.on_checkpoint(x); },
-      [&](const train::Notice& x) { progress.on_notice(x); },
-      [&](const train::JobEnded& x) {
-        progress.on_ended(x);
-        if (x.code != 0) outcome = Error{static_cast<Code>(x.code), x.message};
-        running = false;
-      },
-      [&](const caf::down_msg&) {
-        outcome = Error{Code::unavailable,
-                        "the cluster's head is gone; start it again and look with `troupe status`"};
-        running = false;
-      });
+  while (running) {
+    self->monitor(client.jobs);
+    TROUPE_TRY(client.ask<train::JobRecord>(self, train::WatchJob{job}));
+    bool receiving = true;
+    self->receive_while(receiving)(
+        [&](const train::JobStarted& x) {
+          if (!std::exchange(started, true)) progress.on_started(x);
+        },
+        [&](const train::StepFinished& x) { progress.on_step(x); },
+        [&](const train::EpochFinished& x) { progress.on_epoch(x); },
+        [&](const train::CheckpointWritten& x) { progress.on_checkpoint(x); },
+        [&](const train::Notice& x) { progress.on_notice(x); },
+        [&](const train::JobEnded& x) {
+          progress.on_ended(x);
+          if (x.code != 0) outcome = Error{static_cast<Code>(x.code), x.message};
+          receiving = running = false;
+        },
+        [&](const caf::down_msg&) {
+          headless = true;
+          receiving = false;
+        });
+    if (!std::exchange(headless, false)) continue;
+    progress.on_notice({"the cluster's head is gone; the job goes on, waiting for another head"});
+    TROUPE_TRY(client.find_next_head());
+    progress.on_notice({"another head leads the cluster"});
+  }
   return outcome;
 }
 
@@ -56,10 +64,17 @@ Result<int> submit(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto client, Client::connect(options.node));
   TROUPE_ASSIGN(auto job, client.ask<std::uint64_t>(
                               train::SubmitJob{config.to_toml(), options.nodes, options.resume}));
-  std::printf("job %lu submitted\n", static_cast<unsigned long>(job));
+  if (!options.json) std::printf("job %lu submitted\n", static_cast<unsigned long>(job));
   std::fflush(stdout);
   if (options.detach) return kSuccess;
-  return watch(client, job, config.operation.log_every, signals);
+  const SteadyClock clock;
+  Progress progress({.out = stdout,
+                     .terminal = isatty(STDOUT_FILENO) == 1,
+                     .log_every = config.operation.log_every},
+                    clock);
+  JsonLines json_lines(stdout, clock);
+  if (options.json) return watch(client, job, json_lines, signals);
+  return watch(client, job, progress, signals);
 }
 
 }  // namespace
@@ -75,6 +90,7 @@ void add_submit(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_flag("--resume", options->resume, "go on from the newest checkpoint");
   command->add_flag("--detach", options->detach, "do not wait for the job to end");
+  command->add_flag("--json", options->json, "print each event as a line of JSON");
   command->callback([&context, options] {
     context.run = [&context, options] {
       auto code = submit(*options, context.signals);

@@ -9,6 +9,10 @@ void Head::lead(membership::HeadMachine::Options options) {
   begin();
 }
 
+void Head::depose(const Error& reason) {
+  run([this, reason] { machine_->deposed(reason, now()); });
+}
+
 std::unique_ptr<membership::Machine> Head::make_machine(TimePoint now) {
   auto machine = std::make_unique<membership::HeadMachine>(options_, now);
   machine_ = machine.get();

@@ -19,6 +19,8 @@ public:
 
   /// Leads as `options` say. Once, instead of begin().
   void lead(membership::HeadMachine::Options options);
+  /// Another leads. Threads: any.
+  void depose(const Error& reason);
 
 private:
   std::unique_ptr<membership::Machine> make_machine(TimePoint now) override;

@@ -49,6 +49,8 @@ protected:
   virtual void after_view(const View&, const std::vector<Departure>&) {}
 
   TimePoint now() const { return clock_.now(); }
+  /// On the liveness thread, once there is a machine.
+  void run(std::function<void()> event);
 
 private:
   /// One transport's handler.
@@ -65,7 +67,6 @@ private:
     const membership::Plane plane_;
   };
 
-  void run(std::function<void()> event);
   void tick();
   void perform();
   void perform(const membership::Send& send);

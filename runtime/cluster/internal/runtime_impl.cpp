@@ -1,14 +1,16 @@
 #include "runtime/cluster/internal/runtime_impl.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "runtime/cluster/internal/head.hpp"
 #include "runtime/cluster/internal/node.hpp"
 #include "runtime/cluster/internal/process_watch.hpp"
+#include "runtime/membership/codec.hpp"
 #include "runtime/membership/message.hpp"
 
 namespace troupe::cluster {
@@ -16,6 +18,8 @@ namespace {
 
 constexpr std::uint32_t kMaxSlots = 65536;
 constexpr std::size_t kMaxThreads = 4096;
+/// Of the control store: the last view.
+constexpr const char* kViewKey = "view";
 
 /// What can be said of the options without trying them.
 Status validate(const RuntimeOptions& options, const membership::Timing& timing) {
@@ -112,13 +116,47 @@ Status RuntimeImpl::listen() {
 
 Status RuntimeImpl::lead() {
   is_head_ = true;
+  TROUPE_ASSIGN(auto options, take_lead());
   auto head = std::make_unique<Head>(*actors_, *liveness_, clock_, events());
   auto& leading = *head;
   participant_ = std::move(head);
   TROUPE_TRY(listen());
   began_ = true;
-  leading.lead({self_, timing(), membership::kMaxMembers});
+  options.self = self_;
+  leading.lead(std::move(options));
+  deposer_->set(&leading);
   return board_.wait_until_in_or_out(after(options_.join_timeout));
+}
+
+/// Becomes the store's leader, and knows then what the head before had.
+Result<membership::HeadMachine::Options> RuntimeImpl::take_lead() {
+  membership::HeadMachine::Options options;
+  options.timing = timing();
+  if (!options_.store) return options;
+  TROUPE_ASSIGN(term_, options_.store->lead(options_.lead_timeout,
+                                            [deposer = deposer_](const Error& reason) {
+                                              deposer->depose(reason);
+                                            }));
+  options.term = term_;
+  TROUPE_ASSIGN(const auto values, options_.store->read());
+  const auto found = values.find(kViewKey);
+  if (found == values.end()) return options;
+  const auto message = membership::decode(std::as_bytes(std::span(found->second)));
+  const auto* joined = message.ok() ? std::get_if<membership::Joined>(&*message) : nullptr;
+  if (joined == nullptr)
+    return Error{Code::corrupt_data,
+                 fmt::format("the control store's '{}' is no view of a cluster ({}); remove it to "
+                             "start a new one",
+                             kViewKey, message.ok() ? "another message" : message.error().message)};
+  options.last = joined->view;
+  return options;
+}
+
+/// For the head that comes after this one.
+void RuntimeImpl::keep(const membership::SharedView& view) {
+  if (!is_head_ || !options_.store) return;
+  const auto bytes = membership::encode(membership::Joined{view});
+  options_.store->put(kViewKey, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Status RuntimeImpl::join(const transport::Address& head) {
@@ -127,7 +165,8 @@ Status RuntimeImpl::join(const transport::Address& head) {
   participant_ = std::move(node);
   TROUPE_TRY(listen());
   began_ = true;
-  joining.join({self_, head, timing(), options_.join_timeout});
+  joining.join({self_, head, timing(), options_.join_timeout, options_.wait_for_head,
+                options_.other_heads});
   // The machine has the deadline, and says what it waited for; the second is for its answer.
   TROUPE_TRY(board_.wait_until_in_or_out(after(options_.join_timeout + std::chrono::seconds(1))));
   if (const auto out = board_.out()) return *out;
@@ -135,7 +174,8 @@ Status RuntimeImpl::join(const transport::Address& head) {
 }
 
 membership::Timing RuntimeImpl::timing() const {
-  return {options_.heartbeat_period, options_.heartbeat_limit};
+  return {options_.heartbeat_period, options_.heartbeat_limit,
+          options_.store ? options_.headless : Duration::zero()};
 }
 
 TimePoint RuntimeImpl::after(Duration timeout) const {
@@ -146,6 +186,7 @@ TimePoint RuntimeImpl::after(Duration timeout) const {
 // Membership.
 
 void RuntimeImpl::on_view(membership::SharedView view, std::vector<Departure> departures) {
+  keep(view);
   board_.publish(std::move(view), std::move(departures));
 }
 
@@ -221,6 +262,11 @@ void RuntimeImpl::leave() {
   participant_->leave();
   // A machine lets nobody wait for longer than a limit of silence.
   (void)board_.wait_until_out(after(options_.heartbeat_limit + std::chrono::seconds(1)));
+  deposer_->set(nullptr);
+  if (is_head_ && options_.store) {
+    options_.store->erase(kViewKey);  // this cluster has ended; if another leads, nothing happens
+    (void)options_.store->flush(std::chrono::seconds(1));
+  }
   board_.set_out({Code::cancelled, is_head_ ? "the head ended the cluster" : "this node left"});
 }
 

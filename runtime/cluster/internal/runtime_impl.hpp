@@ -3,17 +3,38 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/mutex.hpp"
 #include "runtime/cluster/internal/call_gate.hpp"
-#include "runtime/cluster/internal/participant.hpp"
+#include "runtime/cluster/internal/head.hpp"
 #include "runtime/cluster/internal/view_board.hpp"
 #include "runtime/cluster/runtime.hpp"
 #include "runtime/remoting/remoting.hpp"
 
 namespace troupe::cluster {
+
+/// Tells a head that the store has another leader, as long as there is that head. Threads: any.
+class Deposer {
+public:
+  void set(Head* head) {
+    MutexLock lock(mutex_);
+    head_ = head;
+    if (head_ != nullptr && reason_) head_->depose(*reason_);
+  }
+  void depose(const Error& reason) {
+    MutexLock lock(mutex_);
+    reason_ = reason;
+    if (head_ != nullptr) head_->depose(reason);
+  }
+
+private:
+  Mutex mutex_;
+  Head* head_ TROUPE_GUARDED_BY(mutex_) = nullptr;
+  std::optional<Error> reason_ TROUPE_GUARDED_BY(mutex_);
+};
 
 /// A Runtime: two transports, the remoting over the first, and a Head or a Node over both.
 class RuntimeImpl final : public Runtime, private Participant::Events {
@@ -29,6 +50,8 @@ public:
   NodeId id() const override { return id_; }
   transport::Address address() const override { return self_.address; }
   bool is_head() const override { return is_head_; }
+  control::Store* store() const override { return options_.store.get(); }
+  std::uint64_t term() const override { return term_; }
   caf::actor_system& system() override;
   View view() const override;
   Status wait_for_nodes(std::size_t count, Duration timeout) override;
@@ -53,6 +76,8 @@ private:
   Participant::Events& events() { return *this; }
   Status make_transports();
   Status listen();
+  Result<membership::HeadMachine::Options> take_lead();
+  void keep(const membership::SharedView& view);
   void leave();
   TimePoint after(Duration timeout) const;
   membership::Timing timing() const;
@@ -61,6 +86,8 @@ private:
   const NodeId id_ = NodeId::random();
   const SteadyClock clock_;
   bool is_head_ = false;
+  std::uint64_t term_ = 1;
+  std::shared_ptr<Deposer> deposer_ = std::make_shared<Deposer>();
   Member self_;
   ViewBoard board_;
 

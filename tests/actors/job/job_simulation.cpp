@@ -23,12 +23,17 @@ std::uint64_t mix(std::uint64_t state, std::uint64_t step) {
   return state * 0xC2B2AE3D27D4EB4Full;
 }
 
+/// What a test by these weights says: exact in a double, whatever the order of its sum.
+double as_loss(std::uint64_t state) {
+  return static_cast<double>(state % 1'000'003);
+}
+
 }  // namespace
 
 JobSimulation::JobSimulation(Options options)
     : options_(std::move(options)),
       random_(options_.seed),
-      machine_(machine_options(options_), *this, *this) {}
+      machine_(std::make_unique<JobMachine>(machine_options(options_), *this, *this)) {}
 
 std::uint64_t JobSimulation::state_after(std::uint64_t steps) {
   std::uint64_t state = 0;
@@ -44,132 +49,285 @@ void JobSimulation::after(std::uint64_t most_us, Task task) {
   queue_.emplace(std::pair{now_ + random_() % (most_us + 1), ++sequence_}, std::move(task));
 }
 
+void JobSimulation::by_head(std::uint64_t most_us, Task task) {
+  after(most_us, [this, head = head_, task = std::move(task)] {
+    if (headed() && head == head_) task();
+  });
+}
+
 void JobSimulation::send(NodeId from, NodeId to, Task task) {
   auto& last = last_arrival_[{from, to}];
-  last = std::max(last + 1, now_ + 20 + random_() % 2000);
+  last = std::max({last + 1, now_ + 20 + random_() % 2000, cut_until_[{from, to}]});
   queue_.emplace(std::pair{last, ++sequence_}, [this, from, to, task = std::move(task)] {
     if (alive(from) && alive(to)) task();
   });
 }
 
-void JobSimulation::add_node() {
-  nodes_.emplace(NodeId{0, next_node_}, Node{});
-  ++next_node_;
+void JobSimulation::to_head(NodeId from, std::uint64_t head, Task task) {
+  const bool twice = options_.duplicates && random_() % 8 == 0;
+  for (int times = twice ? 2 : 1; times > 0; --times)
+    send(from, kHead, [this, head, task] {
+      if (headed() && head == head_) task();
+    });
+}
+
+NodeId JobSimulation::add_node() {
+  const NodeId id{0, next_node_++};
+  nodes_.emplace(id, Node{});
+  return id;
 }
 
 std::optional<std::string> JobSimulation::run() {
-  std::vector<JobNode> members;
-  for (std::size_t i = 0; i < options_.nodes; ++i) add_node();
-  for (const auto& [id, node] : nodes_) members.push_back({id, fmt::format("node-{}", id.low)});
-  machine_.start(members, now());
+  for (std::size_t i = 0; i < options_.nodes; ++i) {
+    const NodeId id = add_node();
+    members_.push_back({id, fmt::format("node-{}", id.low)});
+  }
+  machine_->start(members_, now());
   for (std::size_t i = 0; i < options_.events; ++i) after(total() * 12'000, [this] { disturb(); });
+  for (std::size_t i = 0; i < options_.heads; ++i) after(total() * 9'000, [this] { lose_head(); });
   if (options_.cancel_at)
-    queue_.emplace(std::pair{*options_.cancel_at * 1000, ++sequence_},
-                   [this] { machine_.cancel(now()); });
-  std::uint64_t next_tick = 0;
+    queue_.emplace(std::pair{*options_.cancel_at * 1000, ++sequence_}, [this] {
+      cancelled_ = true;
+      if (headed()) machine_->cancel(now());
+    });
+  std::uint64_t next_tick = 0, last_task = 0;
   for (std::size_t done = 0; !end_ && !broken_; ++done) {
     if (done > 2'000'000) broken("the job does not end");
     if (queue_.empty() || queue_.begin()->first.first > next_tick) {
-      if (queue_.empty() && next_tick > now_ + 60'000'000) {
+      if (queue_.empty() && next_tick > last_task + 60'000'000) {
         broken("nothing happens any more, and the job is not over");
         break;
       }
-      if (!queue_.empty() || next_tick > now_) now_ = std::max(now_, next_tick);
-      machine_.tick(TimePoint{} + std::chrono::microseconds(next_tick));
+      now_ = std::max(now_, next_tick);
+      if (headed()) machine_->tick(TimePoint{} + std::chrono::microseconds(next_tick));
       next_tick += 250'000;
       continue;
     }
     auto item = queue_.extract(queue_.begin());
-    now_ = item.key().first;
+    last_task = now_ = item.key().first;
     item.mapped()();
   }
   return broken_;
 }
 
+// --- what goes wrong -----------------------------------------------------------------------------
+
 void JobSimulation::disturb() {
   std::vector<NodeId> living;
-  for (const auto& [id, node] : nodes_)
-    if (node.alive && !(options_.spare_one && id == NodeId{0, 1})) living.push_back(id);
-  const bool join = living.empty() || random_() % 3 == 0;
-  if (join) {
-    const NodeId id{0, next_node_};
-    add_node();
-    machine_.joined({id, fmt::format("node-{}", id.low)}, now());
-    return;
+  for (const auto& member : members_)
+    if (alive(member.node) && !(options_.spare_one && member.node == NodeId{0, 1}))
+      living.push_back(member.node);
+  if (living.empty() || random_() % 3 == 0) {
+    const NodeId id = add_node();
+    const JobNode node{id, fmt::format("node-{}", id.low)};
+    if (!headed()) return joining_.push_back(node);
+    members_.push_back(node);
+    return machine_->joined(node, now());
   }
   const NodeId victim = living[random_() % living.size()];
+  return random_() % 2 == 0 ? kill(victim) : cut(victim);
+}
+
+void JobSimulation::kill(NodeId victim) {
   nodes_[victim].alive = false;
-  after(30'000, [this, victim] {
-    machine_.departed(victim, {Code::unavailable, "it was killed"}, now());
+  after(30'000, [this, victim] { put_out(victim, "it was killed"); });
+}
+
+/// The head has decided. The node itself learns of it later.
+void JobSimulation::put_out(NodeId victim, const char* why) {
+  if (!headed()) return after(10'000, [=, this] { put_out(victim, why); });
+  if (std::erase_if(members_, [victim](const auto& x) { return x.node == victim; }) == 0) return;
+  after(50'000, [this, victim] { nodes_[victim].alive = false; });
+  machine_->departed(victim, {Code::unavailable, why}, now());
+}
+
+/// From the head, from another node, from all of them; in one direction or both; for a while, or so
+/// long that it is put out.
+void JobSimulation::cut(NodeId victim) {
+  const auto kind = random_();
+  const std::uint64_t until = now_ + random_() % 300'000;
+  std::vector<NodeId> others;
+  for (const auto& [id, node] : nodes_)
+    if (id != victim && (kind % 2 == 0 || others.empty())) others.push_back(id);
+  if (kind / 2 % 2 == 0) others.push_back(kHead);
+  for (const NodeId other : others) {
+    if (kind / 4 % 3 != 0) cut_until_[{other, victim}] = until;
+    if (kind / 4 % 3 != 1) cut_until_[{victim, other}] = until;
+  }
+  queue_.emplace(std::pair{now_ + 100'000 + random_() % 30'000, ++sequence_}, [=, this] {
+    if (until > now_ && alive(victim)) put_out(victim, "it is out of reach");
   });
+}
+
+void JobSimulation::lose_head() {
+  if (end_) return;
+  machine_.reset();
+  ++head_;
+  after(80'000, [this, head = head_] {
+    if (head == head_) start_head();
+  });
+}
+
+/// Asks the members that the store knows what they hold. Who does not answer in time is out.
+void JobSimulation::start_head() {
+  auto found = std::make_shared<std::map<NodeId, Node>>();
+  for (const auto& member : members_) {
+    const NodeId id = member.node;
+    if (!alive(id)) continue;
+    send(kHead, id, [=, this] {
+      send(id, kHead, [=, node = nodes_[id]] { found->insert_or_assign(id, node); });
+    });
+  }
+  queue_.emplace(std::pair{now_ + 6'000 + random_() % 10'000, ++sequence_},
+                 [=, this, head = head_] {
+                   if (head == head_) inherit(*found);
+                 });
+}
+
+void JobSimulation::inherit(const std::map<NodeId, Node>& found) {
+  Inherited inherited;
+  inherited.term = head_;
+  for (const auto& [id, node] : found)
+    for (const auto& [generation, reducer] : node.reducers) {
+      inherited.last_generation = std::max(inherited.last_generation, generation);
+      if (reducer.begun) inherited.generation = std::max(inherited.generation, generation);
+    }
+  for (const auto& member : members_)
+    if (!found.contains(member.node))
+      after(50'000, [this, victim = member.node] { nodes_[victim].alive = false; });
+  std::erase_if(members_, [&](const auto& x) { return !found.contains(x.node); });
+  inherited.undisturbed = true;
+  for (const auto& [id, node] : found) {
+    const auto at = node.reducers.find(inherited.generation);
+    if (at == node.reducers.end()) continue;
+    const auto& reducer = at->second;
+    inherited.nodes.resize(reducer.nodes.size());
+    inherited.nodes[reducer.index] = {id, fmt::format("node-{}", id.low)};
+    inherited.undisturbed &= reducer.running || reducer.finished;
+  }
+  for (const auto& node : inherited.nodes) inherited.undisturbed &= node.node.valid();
+  if (inherited.undisturbed && inherited.generation != 0) ++undisturbed_;
+  // The store is a little behind.
+  next_step_ -= std::min<std::uint64_t>(next_step_, random_() % 3);
+  next_epoch_ -= std::min<std::uint64_t>(next_epoch_, random_() % 2);
+  inherited.steps_per_epoch = options_.steps_per_epoch;
+  inherited.parameters = 1;
+  inherited.steps = next_step_;
+  inherited.epochs = next_epoch_;
+  inherited.begun = begun_ > 0;
+  for (const auto& member : members_)
+    send(kHead, member.node, [=, this, id = member.node] {
+      std::erase_if(nodes_[id].reducers, [&](const auto& x) {
+        return x.first != inherited.generation && x.first <= inherited.last_generation;
+      });
+      adopt(id, inherited.generation, inherited.steps, inherited.epochs);
+    });
+  for (const auto& node : std::exchange(joining_, {})) members_.push_back(node);
+  machine_ = std::make_unique<JobMachine>(machine_options(options_), *this, *this);
+  machine_->inherit(inherited, members_, now());
+  if (cancelled_) machine_->cancel(now());
+}
+
+/// A reducer tells its new head what that has missed.
+void JobSimulation::adopt(NodeId id, std::uint64_t generation, std::uint64_t steps,
+                          std::uint64_t epochs) {
+  auto& node = nodes_[id];
+  const auto at = node.reducers.find(generation);
+  if (at == node.reducers.end()) return;
+  auto& reducer = at->second;
+  reducer.head = head_;
+  if (reducer.index == 0) {
+    if (node.steps > steps)
+      to_head(id, head_, [=, this, last = node.steps - 1] { machine_->step({last, 0, 0, 0}); });
+    for (const auto& epoch : node.epochs)
+      if (epoch.epoch >= epochs) to_head(id, head_, [=, this] { machine_->epoch(epoch); });
+  }
+  if (!reducer.finished) return;
+  evaluate(id, generation);
+  if (reducer.index == 0) to_head(id, head_, [=, this] { machine_->last_step({generation, total()}); });
 }
 
 // --- what the machine wants ----------------------------------------------------------------------
 
 void JobSimulation::deploy(std::uint64_t generation, const std::vector<JobNode>& nodes) {
   placements_[generation] = nodes;
-  after(5000, [this, generation, nodes] {
+  // One after the other; a head that dies meanwhile leaves some behind.
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    by_head(5000, [=, this] {
+      if (alive(nodes[i].node)) deploy_on(nodes[i].node, generation, i);
+    });
+  queue_.emplace(std::pair{now_ + 5001, ++sequence_}, [=, this, head = head_] {
+    if (!headed() || head != head_) return;
     for (const auto& node : nodes)
       if (!alive(node.node))
-        return machine_.deployment_failed(generation, {Code::unavailable, "it is gone"}, now());
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      Reducer reducer;
-      reducer.index = i;
-      for (const auto& node : nodes) reducer.nodes.push_back(node.node);
-      auto& node = nodes_[nodes[i].node];
-      node.reducers[generation] = std::move(reducer);
-      Ready ready;
-      ready.generation = generation;
-      ready.index = static_cast<std::uint32_t>(i);
-      ready.actor = fmt::format("reducer {}", i);
-      ready.steps_done = node.steps;
-      ready.state_hash = fmt::format("{:x}", node.state);
-      ready.steps_per_epoch = options_.steps_per_epoch;
-      ready.parameters = 1;
-      const int times = options_.planted == Planted::vote_counted_twice && i == 0 ? 2 : 1;
-      for (int n = 0; n < times; ++n)
-        to_head(nodes[i].node, [this, ready] { machine_.ready(ready, now()); });
-    }
-    machine_.deployed(generation, nodes.size(), now());
+        return machine_->deployment_failed(generation, {Code::unavailable, "it is gone"}, now());
+    for (std::size_t i = 0; i < nodes.size(); ++i) tell_ready(nodes[i].node, generation, i);
+    machine_->deployed(generation, nodes.size(), now());
   });
 }
 
+void JobSimulation::deploy_on(NodeId id, std::uint64_t generation, std::size_t index) {
+  Reducer reducer;
+  reducer.index = index;
+  reducer.head = head_;
+  for (const auto& node : placements_.at(generation)) reducer.nodes.push_back(node.node);
+  nodes_[id].reducers[generation] = std::move(reducer);
+}
+
+void JobSimulation::tell_ready(NodeId id, std::uint64_t generation, std::size_t index) {
+  const auto& node = nodes_[id];
+  Ready ready;
+  ready.generation = generation;
+  ready.index = static_cast<std::uint32_t>(index);
+  ready.actor = fmt::format("reducer {}", index);
+  ready.steps_done = node.steps;
+  ready.state_hash = fmt::format("{:x}", node.state);
+  ready.steps_per_epoch = options_.steps_per_epoch;
+  ready.parameters = 1;
+  to_head(id, head_, [this, ready] { machine_->ready(ready, now()); });
+  if (options_.planted != Planted::vote_counted_twice || index != 0) return;
+  ready.actor += " again";
+  to_head(id, head_, [this, ready] { machine_->ready(ready, now()); });
+}
+
 void JobSimulation::discard(std::uint64_t generation) {
-  after(3000, [this, generation] {
+  by_head(3000, [this, generation] {
     for (auto& [id, node] : nodes_) node.reducers.erase(generation);
   });
 }
 
 void JobSimulation::halt(std::uint64_t generation, std::size_t index) {
   const NodeId id = place_of(generation, index);
-  if (!alive(id)) {
-    after(1000, [=, this] { machine_.unreachable(generation, index, now()); });
-    return;
-  }
-  send(kHead, id, [=, this] {
+  if (!alive(id))
+    return by_head(1000, [=, this] { machine_->unreachable(generation, index, now()); });
+  send(kHead, id, [=, this, head = head_] {
     auto& node = nodes_[id];
-    node.reducers[generation].running = false;
-    to_head(id,
-            [=, this, steps = node.steps] { machine_.halted(generation, index, steps, now()); });
+    const auto at = node.reducers.find(generation);
+    if (at == node.reducers.end() || !obeys(at->second, head))
+      return to_head(id, head, [=, this] { machine_->unreachable(generation, index, now()); });
+    at->second.running = false;
+    to_head(id, head,
+            [=, this, steps = node.steps] { machine_->halted(generation, index, steps, now()); });
   });
 }
 
 void JobSimulation::pull(std::uint64_t generation, std::size_t index, std::size_t from) {
   const NodeId to = place_of(generation, index), source = place_of(generation, from);
-  if (!alive(to) || !alive(source)) {
-    after(1000, [=, this] {
-      machine_.not_pulled(generation, index, {Code::unavailable, "it is gone"}, now());
+  if (!alive(to) || !alive(source))
+    return by_head(1000, [=, this] {
+      machine_->not_pulled(generation, index, {Code::unavailable, "it is gone"}, now());
     });
-    return;
-  }
-  send(source, to, [=, this] {
+  send(source, to, [=, this, head = head_] {
     auto& node = nodes_[to];
+    const auto at = node.reducers.find(generation);
+    if (at == node.reducers.end() || !obeys(at->second, head)) return;  // it has timed out
     for (const auto& [g, reducer] : node.reducers)
       if (reducer.running) broken("a state is copied over that of a running reducer");
     node.steps = nodes_[source].steps;
+    node.epochs = nodes_[source].epochs;
     if (options_.planted != Planted::joiner_with_old_state) node.state = nodes_[source].state;
-    to_head(to, [=, this, steps = node.steps, state = nodes_[source].state] {
-      machine_.pulled(generation, index, {steps, fmt::format("{:x}", state)}, now());
+    to_head(to, head, [=, this, steps = node.steps, state = nodes_[source].state] {
+      machine_->pulled(generation, index, {steps, fmt::format("{:x}", state)}, now());
     });
   });
 }
@@ -177,38 +335,43 @@ void JobSimulation::pull(std::uint64_t generation, std::size_t index, std::size_
 void JobSimulation::begin(std::size_t index, const Begin& begin) {
   if (index == 0) ++begun_;
   const NodeId id = place_of(begin.generation, index);
-  send(kHead, id, [=, this] {
+  send(kHead, id, [=, this, head = head_] {
     auto& node = nodes_[id];
+    const auto at = node.reducers.find(begin.generation);
+    // Another head may have ended it, or taken it over.
+    if (at == node.reducers.end() || !obeys(at->second, head)) return;
     for (const auto& [g, other] : node.reducers)
       if (other.running) broken("two generations run on one node");
-    auto& reducer = node.reducers.at(begin.generation);
     if (node.steps != begin.step) broken("a reducer begins with another step than its state's");
-    reducer.running = true;
+    auto& reducer = at->second;
+    reducer.begun = reducer.running = true;
     reducer.step = begin.step;
-    if (begin.evaluate) evaluate(id, begin.generation, begin.step / options_.steps_per_epoch - 1);
+    if (index == 0)
+      for (const auto& epoch : node.epochs)
+        if (epoch.epoch >= begin.epochs) to_head(id, head, [=, this] { machine_->epoch(epoch); });
+    reducer.tested = begin.evaluate;
+    if (begin.evaluate && begin.step == total()) evaluate(id, begin.generation);
     compute(id, begin.generation);
   });
 }
 
 void JobSimulation::save(std::uint64_t generation, std::size_t index, bool final_weights) {
   const NodeId id = place_of(generation, index);
-  if (!alive(id)) {
-    after(1000, [=, this] {
-      machine_.not_saved(generation, final_weights, {Code::unavailable, "it is gone"}, now());
+  if (!alive(id))
+    return by_head(1000, [=, this] {
+      machine_->not_saved(generation, final_weights, {Code::unavailable, "it is gone"}, now());
     });
-    return;
-  }
-  send(kHead, id, [=, this] {
+  send(kHead, id, [=, this, head = head_] {
     const auto& node = nodes_[id];
     if (final_weights && node.steps != total()) {
-      to_head(id, [=, this] {
-        machine_.not_saved(generation, true, {Code::failed_precondition, "not done yet"}, now());
+      to_head(id, head, [=, this] {
+        machine_->not_saved(generation, true, {Code::failed_precondition, "not done yet"}, now());
       });
       return;
     }
     final_state_ = node.state;
-    to_head(id, [=, this, steps = node.steps] {
-      machine_.saved(generation, final_weights, {steps, "a file", "a hash"}, now());
+    to_head(id, head, [=, this, steps = node.steps] {
+      machine_->saved(generation, final_weights, {steps, "a file", "a hash"}, now());
     });
   });
   watch_save(id, generation, final_weights);
@@ -216,10 +379,10 @@ void JobSimulation::save(std::uint64_t generation, std::size_t index, bool final
 
 /// Its request fails if the node dies before it answers.
 void JobSimulation::watch_save(NodeId id, std::uint64_t generation, bool final_weights) {
-  after(10'000, [=, this] {
+  by_head(10'000, [=, this] {
     if (end_) return;
     if (alive(id)) return watch_save(id, generation, final_weights);
-    machine_.not_saved(generation, final_weights, {Code::unavailable, "it died"}, now());
+    machine_->not_saved(generation, final_weights, {Code::unavailable, "it died"}, now());
   });
 }
 
@@ -230,7 +393,9 @@ void JobSimulation::compute(NodeId id, std::uint64_t generation) {
   if (!reducer.running) return;
   if (reducer.step == total()) {
     reducer.running = false;
-    if (reducer.index == 0) to_head(id, [=, this] { machine_.last_step({generation, total()}); });
+    reducer.finished = true;
+    if (reducer.index == 0)
+      to_head(id, reducer.head, [=, this] { machine_->last_step({generation, total()}); });
     return;
   }
   const auto step = reducer.step;
@@ -280,25 +445,35 @@ void JobSimulation::finish_step(NodeId id, std::uint64_t generation) {
   if (std::find(seen.begin(), seen.end(), false) != seen.end())
     broken(fmt::format("a rank is missing in step {}", step));
   reducer.partials.erase(step);
+  if (reducer.tested) {  // by the weights before this step
+    const EpochFinished epoch{step / options_.steps_per_epoch - 1, as_loss(node.state), 0,
+                              10 * options_.ranks};
+    node.epochs.push_back(epoch);
+    if (reducer.index == 0) to_head(id, reducer.head, [=, this] { machine_->epoch(epoch); });
+  }
   node.state = mix(node.state, step);
   node.steps = step + 1;
   if (node.state != state_after(node.steps))
     broken(fmt::format("step {} has another result on node {}", step, id.low));
-  if (reducer.index == 0) to_head(id, [=, this] { machine_.step({step, 0, 0}); });
-  if (node.steps % options_.steps_per_epoch == 0)
-    evaluate(id, generation, step / options_.steps_per_epoch);
+  if (reducer.index == 0) to_head(id, reducer.head, [=, this] { machine_->step({step, 0, 0, 0}); });
+  reducer.tested = node.steps % options_.steps_per_epoch == 0;
+  if (node.steps == total()) evaluate(id, generation);
   compute(id, generation);
 }
 
-void JobSimulation::evaluate(NodeId id, std::uint64_t generation, std::uint64_t epoch) {
-  for (const auto rank : ranks_of(nodes_[id].reducers.at(generation)))
-    to_head(id, [=, this] { machine_.evaluated({generation, epoch, rank, 10, 9, 1.0}); });
+/// The last epoch's test: no step follows that would bring it.
+void JobSimulation::evaluate(NodeId id, std::uint64_t generation) {
+  const auto& reducer = nodes_[id].reducers.at(generation);
+  for (const auto rank : ranks_of(reducer))
+    to_head(id, reducer.head, [=, this, loss = as_loss(nodes_[id].state)] {
+      machine_->evaluated({generation, options_.epochs - 1, rank, 10, 9, loss * 10});
+    });
 }
 
 // --- what an observer hears ----------------------------------------------------------------------
 
 void JobSimulation::on_started(const JobStarted& x) {
-  next_step_ = x.first_step;
+  if (begun_ == 0) next_step_ = x.first_step;
 }
 
 void JobSimulation::on_step(const StepFinished& x) {
@@ -310,6 +485,8 @@ void JobSimulation::on_step(const StepFinished& x) {
 void JobSimulation::on_epoch(const EpochFinished& x) {
   if (x.epoch != next_epoch_) broken(fmt::format("epoch {} ends out of order", x.epoch));
   if (x.test_samples != 10 * options_.ranks) broken("an epoch's test lacks samples");
+  if (x.test_loss != as_loss(state_after((x.epoch + 1) * options_.steps_per_epoch)))
+    broken(fmt::format("epoch {} was tested with other weights than its own", x.epoch));
   ++next_epoch_;
 }
 

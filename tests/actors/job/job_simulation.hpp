@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,8 +14,13 @@
 namespace troupe::train {
 
 /// A job's machine among simulated nodes, whose reducers do what the real ones do: exchange partial
-/// sums, finish steps at different moments, halt, copy states. Time, delays, deaths and arrivals
-/// come from a seed.
+/// sums, finish steps at different moments, halt, copy states. Time, delays, deaths, arrivals, cut
+/// connections and heads that die come from a seed.
+///
+/// Messages of a pair keep their order, and those of different pairs overtake each other; while a
+/// pair is cut, in one direction or both, what is sent waits, as TCP has it. A node that is out of
+/// reach for too long is put out, and goes on for a while before it learns of that. What is said to
+/// the head now and then comes twice. A new head asks the nodes what they hold.
 ///
 /// A node's state is a number that each step changes: two nodes with the same number have done the
 /// same steps, each once and in order.
@@ -35,8 +41,10 @@ public:
     std::uint32_t ranks = 8;
     std::uint64_t steps_per_epoch = 5;
     std::uint64_t epochs = 4;
-    std::size_t events = 6;  ///< deaths and arrivals
-    bool spare_one = true;   ///< the first node is not killed
+    std::size_t events = 6;   ///< deaths, arrivals, cuts
+    std::size_t heads = 0;    ///< deaths of the head
+    bool duplicates = false;  ///< one in eight messages to the head comes twice
+    bool spare_one = true;    ///< the first node is neither killed nor cut off
     std::uint32_t min_nodes = 1;
     std::optional<std::uint64_t> cancel_at;  ///< milliseconds
   };
@@ -49,13 +57,18 @@ public:
   const std::optional<JobEnded>& end() const { return end_; }
   std::uint64_t final_state() const { return final_state_; }
   std::size_t changes() const { return begun_ > 0 ? begun_ - 1 : 0; }
+  std::size_t undisturbed() const { return undisturbed_; }  ///< takeovers that changed nothing
   static std::uint64_t state_after(std::uint64_t steps);
 
 private:
   struct Reducer {
     std::size_t index = 0;
     std::vector<NodeId> nodes;
+    std::uint64_t head = 0;  ///< the one that it talks to
+    bool begun = false;
     bool running = false;
+    bool finished = false;
+    bool tested = false;  ///< the epoch before the step in flight
     std::uint64_t step = 0;
     /// By step and sender: the ranks in its sum.
     std::map<std::uint64_t, std::map<std::size_t, std::vector<std::uint32_t>>> partials;
@@ -64,6 +77,7 @@ private:
     bool alive = true;
     std::uint64_t steps = 0;
     std::uint64_t state = 0;
+    std::vector<EpochFinished> epochs;
     std::map<std::uint64_t, Reducer> reducers;  ///< by generation
   };
 
@@ -87,22 +101,39 @@ private:
   void after(std::uint64_t most_us, Task task);
   /// In order per pair; lost if one of them is dead when it arrives. The head is no node.
   void send(NodeId from, NodeId to, Task task);
-  void to_head(NodeId from, Task task) { send(from, kHead, std::move(task)); }
+  /// To the head that `head` numbers; lost if that is no more.
+  void to_head(NodeId from, std::uint64_t head, Task task);
+  /// By the head that is there now; lost with it.
+  void by_head(std::uint64_t most_us, Task task);
+  /// A reducer does what the head says that deployed it, or the last that took it over.
+  static bool obeys(const Reducer& reducer, std::uint64_t head) {
+    return reducer.head == head;
+  }
+  bool headed() const { return machine_ != nullptr; }
   bool alive(NodeId node) const { return node == kHead || nodes_.at(node).alive; }
   void broken(const std::string& what);
   NodeId place_of(std::uint64_t generation, std::size_t index) const {
     return placements_.at(generation).at(index).node;
   }
 
-  void add_node();
+  NodeId add_node();
   void disturb();
+  void kill(NodeId victim);
+  void cut(NodeId victim);
+  void put_out(NodeId victim, const char* why);
+  void lose_head();
+  void start_head();
+  void inherit(const std::map<NodeId, Node>& found);
+  void adopt(NodeId id, std::uint64_t generation, std::uint64_t steps, std::uint64_t epochs);
+  void deploy_on(NodeId node, std::uint64_t generation, std::size_t index);
+  void tell_ready(NodeId node, std::uint64_t generation, std::size_t index);
   void watch_save(NodeId node, std::uint64_t generation, bool final_weights);
   void compute(NodeId node, std::uint64_t generation);
   void take_partial(NodeId node, std::uint64_t generation, std::uint64_t step, std::size_t from,
                     std::vector<std::uint32_t> ranks);
   std::vector<std::uint32_t> ranks_of(const Reducer& reducer) const;
   void finish_step(NodeId node, std::uint64_t generation);
-  void evaluate(NodeId node, std::uint64_t generation, std::uint64_t epoch);
+  void evaluate(NodeId node, std::uint64_t generation);
   std::uint64_t total() const { return options_.steps_per_epoch * options_.epochs; }
   TimePoint now() const { return TimePoint{} + std::chrono::microseconds(now_); }
 
@@ -110,12 +141,16 @@ private:
 
   const Options options_;
   std::mt19937_64 random_;
-  JobMachine machine_;
+  std::unique_ptr<JobMachine> machine_;  ///< null while there is no head
+  std::uint64_t head_ = 1;               ///< its number
   std::uint64_t now_ = 0;  ///< microseconds
   std::uint64_t sequence_ = 0;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Task> queue_;
   std::map<std::pair<NodeId, NodeId>, std::uint64_t> last_arrival_;
+  std::map<std::pair<NodeId, NodeId>, std::uint64_t> cut_until_;
   std::map<NodeId, Node> nodes_;
+  std::vector<JobNode> members_;  ///< as the control store has them
+  std::vector<JobNode> joining_;  ///< while there is no head
   std::uint64_t next_node_ = 1;
   std::map<std::uint64_t, std::vector<JobNode>> placements_;
   std::optional<JobEnded> end_;
@@ -123,6 +158,8 @@ private:
   std::uint64_t final_state_ = 0;
   std::uint64_t next_step_ = 0, next_epoch_ = 0;  ///< that the observer may hear of
   std::size_t begun_ = 0;
+  std::size_t undisturbed_ = 0;
+  bool cancelled_ = false;
 };
 
 }  // namespace troupe::train

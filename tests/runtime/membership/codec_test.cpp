@@ -42,7 +42,10 @@ std::vector<Message> one_of_each() {
           Suspect{{7, 2}, reason},
           Fenced{reason},
           Ended{reason},
-          Forget{{7, 4}}};
+          Forget{{7, 4}},
+          Takeover{kProtocol, 3, 17, some_member(5), {}},
+          Followed{3, some_view()},
+          Superseded{4}};
 }
 
 TEST(Codec, reads_back_every_kind_of_message) {

@@ -11,7 +11,7 @@ namespace troupe::membership {
 
 using namespace std::chrono_literals;
 
-inline constexpr Timing kTiming{100ms, 1s};
+inline constexpr Timing kTiming{100ms, 1s, {}};
 
 inline NodeId node_id(std::uint64_t number) {
   return {1, number};

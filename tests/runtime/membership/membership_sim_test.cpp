@@ -24,7 +24,8 @@ std::uint64_t g_seeds = 4000;
 /// One random schedule of faults over a cluster.
 class Schedule {
 public:
-  explicit Schedule(std::uint64_t seed) : random_(~seed), sim_(seed, {}) {}
+  explicit Schedule(std::uint64_t seed)
+      : random_(~seed), store_(pick(0, 1) == 0), sim_(seed, options()) {}
 
   std::string run() {
     sim_.start_head();
@@ -35,6 +36,8 @@ public:
     sim_.run_for(2s);
     for (std::size_t p = 0; p < sim_.processes(); ++p) sim_.resume(p);
     sim_.heal_all();
+    // The store's lease runs out before another leads, and one always comes back.
+    if (store_ && sim_.leader() == nullptr) sim_.start_head();
     sim_.run_for(3500ms);
     if (faults == 0 && sim_.in_count() != nodes + 1) return "not all got in, and nothing was wrong";
     return sim_.check_settled();
@@ -57,10 +60,33 @@ private:
     return p == 0 && pick(0, 3) != 0 ? sim_.processes() - 1 : p;
   }
 
+  Simulation::Options options() const {
+    Simulation::Options options;
+    if (store_) options.timing.headless = 2500ms;
+    return options;
+  }
+
+  /// The head dies, or is only stopped or cut off, and another takes over.
+  void succeed() {
+    if (!store_ || sim_.leader() == nullptr) return;
+    const auto head = *sim_.leader();
+    switch (pick(0, 3)) {
+      case 0:
+        pause(head);
+        break;
+      case 1:
+        cut_off(head);
+        break;
+      default:
+        sim_.kill(head);
+    }
+    sim_.at(ms(1, 900), [this] { sim_.start_head(); });
+  }
+
   void start() { sim_.start_node(pick(0, 1) == 0 ? "node" : ""); }
 
   void fault() {
-    switch (pick(0, 8)) {
+    switch (pick(0, 10)) {
       case 0:
         return sim_.kill(victim());
       case 1:
@@ -79,6 +105,10 @@ private:
         return sim_.inject(any(), any(), std::nullopt);
       case 8:
         return sim_.inject(any(), any(), odd_message());
+      case 9:
+        return succeed();
+      case 10:
+        return cut_one_way(victim(), any());
     }
   }
   void pause(std::size_t p) {
@@ -88,6 +118,11 @@ private:
   void cut(std::size_t a, std::size_t b) {
     sim_.cut(a, b);
     sim_.at(ms(10, 1500), [this, a, b] { sim_.heal(a, b); });
+  }
+  void cut_one_way(std::size_t from, std::size_t to) {
+    if (from == to) return;
+    sim_.cut_one_way(from, to);
+    sim_.at(ms(10, 1500), [this, from, to] { sim_.heal(from, to); });
   }
   void cut_off(std::size_t p) {
     for (std::size_t q = 0; q < sim_.processes(); ++q)
@@ -111,6 +146,7 @@ private:
   }
 
   std::mt19937_64 random_;
+  const bool store_;  ///< a head may be followed by another
   Simulation sim_;
 };
 

@@ -40,11 +40,18 @@ Member Simulation::member_of(Process p, const std::string& name) const {
 
 Simulation::Process Simulation::start_head() {
   const Process p = procs_.size();
+  // A store has one leader: the one before learns that it lost it, if it can, and a moment later.
+  if (!heads_.empty())
+    at(Duration(static_cast<Duration::rep>(random_() % 50'000'000)),
+       [this, former = heads_.back()] { depose(former); });
   auto& proc = procs_.emplace_back();
   proc.id = {random_(), p + 1};
   proc.head = true;
   proc.machine = std::make_unique<HeadMachine>(
-      HeadMachine::Options{member_of(p, "head"), options_.timing, kMaxMembers}, now_);
+      HeadMachine::Options{member_of(p, "head"), options_.timing, kMaxMembers, heads_.size() + 1,
+                           stored_},
+      now_);
+  heads_.push_back(p);
   push({proc.machine->next_tick(), 0, Event::Kind::tick, 0, {}, p});
   perform(p);
   return p;
@@ -54,12 +61,25 @@ Simulation::Process Simulation::start_node(std::string name) {
   const Process p = procs_.size();
   auto& proc = procs_.emplace_back();
   proc.id = {random_(), p + 1};
-  NodeMachine::Options options{member_of(p, name), address_of(0, Plane::actors), options_.timing,
-                               options_.join_timeout};
+  NodeMachine::Options options;
+  options.self = member_of(p, name);
+  options.head = address_of(heads_.back(), Plane::actors);
+  options.timing = options_.timing;
+  options.join_timeout = options_.join_timeout;
+  options.wait_for_head = options_.timing.headless > Duration::zero();
   proc.machine = std::make_unique<NodeMachine>(std::move(options), now_);
   push({proc.machine->next_tick(), 0, Event::Kind::tick, 0, {}, p});
   perform(p);
   return p;
+}
+
+void Simulation::depose(Process p) {
+  Proc& proc = procs_[p];
+  if (!proc.alive || proc.out) return;
+  if (proc.paused) return at(std::chrono::milliseconds(10), [this, p] { depose(p); });
+  static_cast<HeadMachine&>(*proc.machine)
+      .deposed({Code::unavailable, "the store has another leader"}, now_);
+  perform(p);
 }
 
 // Faults.
@@ -98,11 +118,14 @@ void Simulation::resume(Process p) {
 }
 
 void Simulation::cut(Process a, Process b) {
-  if (a != b) cuts_.insert({std::min(a, b), std::max(a, b)});
+  if (a == b) return;
+  cut_one_way(a, b);
+  cut_one_way(b, a);
 }
 
 void Simulation::heal(Process a, Process b) {
-  cuts_.erase({std::min(a, b), std::max(a, b)});
+  cuts_.erase({a, b});
+  cuts_.erase({b, a});
 }
 
 void Simulation::heal_all() {
@@ -217,7 +240,7 @@ void Simulation::deliver(const Event& event) {
   const unsigned side = event.side;
   auto& items = connection.toward[side];
   if (items.empty()) return;
-  if (is_cut(connection.ends[0], connection.ends[1])) {
+  if (is_cut(connection.ends[1 - side], connection.ends[side])) {
     Event again = event;
     again.at = now_ + std::chrono::milliseconds(10);
     return push(again);
@@ -250,7 +273,7 @@ void Simulation::arrive(const Event& event) {
   const Process from = event.other;
   Event answer{now_ + delay(), 0, Event::Kind::refused, 0, event.plane, from, 0, event.connect};
   if (!procs_[to].alive) return push(answer);
-  if (procs_[to].paused || is_cut(from, to)) {
+  if (procs_[to].paused || is_cut(from, to) || is_cut(to, from)) {
     answer.at = now_ + options_.connect_timeout;
     return push(answer);
   }
@@ -291,6 +314,7 @@ void Simulation::perform(Process p, Send& send) {
     if (!decoded.ok()) return fail(p, "cannot read its own bytes: " + decoded.error().message);
     send.message = std::move(*decoded);
   }
+  ++messages_;
   enqueue(c, 1 - mine, std::move(send.message));
 }
 
@@ -321,15 +345,21 @@ void Simulation::perform(Process p, const NewView& next) {
     return fail(
         p, fmt::format("goes from generation {} to {}", proc.view->generation, view.generation));
   if (view.find(proc.id) == nullptr) return fail(p, "has a view without itself");
+  for (const auto& departure : next.departures) proc.departed.insert(departure.node);
+  for (const auto& member : view.members)
+    if (proc.departed.contains(member.node)) return fail(p, "takes a departed node back");
   if (proc.head) {
-    if (view.generation != views_.size() + 1) return fail(p, "skips a generation");
-    views_[view.generation] = next.view;
-    for (const auto& departure : next.departures) departed_.insert(departure.node);
-    for (const auto& member : view.members)
-      if (departed_.contains(member.node)) return fail(p, "takes a departed node back");
+    if (proc.view && view.generation != proc.view->generation + 1)
+      return fail(p, "skips a generation");
+    views_[{view.head, view.generation}] = next.view;
+    at(Duration(1 + static_cast<Duration::rep>(random_() % static_cast<std::uint64_t>(
+                                                    options_.store_delay.count()))),
+       [this, p, written = next.view] {
+         if (procs_[p].alive && heads_.back() == p) stored_ = written;
+       });
   } else {
-    const auto it = views_.find(view.generation);
-    if (it == views_.end()) return fail(p, "has a view that the head never made");
+    const auto it = views_.find({view.head, view.generation});
+    if (it == views_.end()) return fail(p, "has a view that its head never made");
     if (it->second != next.view && !(*it->second == view))
       return fail(p, fmt::format("has another view of generation {}", view.generation));
   }
@@ -350,10 +380,17 @@ void Simulation::fail(Process p, const std::string& what) {
         fmt::format("at {} ms process {} {}", now_.time_since_epoch().count() / 1'000'000, p, what);
 }
 
+const Simulation::Process* Simulation::leader() const {
+  for (auto at = heads_.rbegin(); at != heads_.rend(); ++at)
+    if (procs_[*at].alive && !procs_[*at].out) return &*at;
+  return nullptr;
+}
+
 std::string Simulation::check_settled() const {
   if (!failure_.empty()) return failure_;
-  const Proc& head = procs_[0];
-  const bool led = head.alive && !head.out;
+  const Process* const first = leader();
+  const bool led = first != nullptr;
+  const Proc& head = procs_[led ? *first : 0];
   std::size_t in = 0;
   std::set<std::pair<Process, Process>> connected;
   for (const auto& c : connections_)
@@ -362,6 +399,8 @@ std::string Simulation::check_settled() const {
   for (Process p = 0; p < procs_.size(); ++p) {
     const Proc& proc = procs_[p];
     if (!proc.alive || proc.out) continue;
+    if (proc.head && led && p != *first)
+      return fmt::format("process {} still leads, and so does {}", p, *first);
     if (!led) return fmt::format("process {} does not know that its head is gone", p);
     if (!proc.view || *proc.view != *head.view)
       return fmt::format("process {} is at generation {} and not out; the head is at {}", p,

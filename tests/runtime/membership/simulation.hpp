@@ -21,7 +21,9 @@ namespace troupe::membership {
 ///
 /// Messages of one connection keep their order; those of different connections overtake each other.
 /// Where two processes are cut off from each other what they send is held until they are not, as
-/// TCP does. A paused process takes nothing until it goes on.
+/// TCP does; a cut may be in one direction only. A paused process takes nothing until it goes on.
+///
+/// A control store outlives the heads: it has what the last of them wrote, a moment late.
 ///
 /// After every event the invariants of the membership are checked; the first that breaks is kept in
 /// failure().
@@ -30,15 +32,17 @@ public:
   using Process = std::size_t;
 
   struct Options {
-    Timing timing{std::chrono::milliseconds(100), std::chrono::milliseconds(400)};
+    Timing timing{std::chrono::milliseconds(100), std::chrono::milliseconds(400), Duration{}};
     Duration join_timeout = std::chrono::milliseconds(1500);
     Duration connect_timeout = std::chrono::milliseconds(600);
     Duration max_delay = std::chrono::milliseconds(30);  ///< of a message
     unsigned encode_one_in = 16;  ///< so many messages go through the codec; 0: none
+    Duration store_delay = std::chrono::milliseconds(20);  ///< at most; of a view to the store
   };
 
   Simulation(std::uint64_t seed, Options options);
 
+  /// The first, or one that takes over what the store has.
   Process start_head();
   Process start_node(std::string name = "node");
 
@@ -47,6 +51,8 @@ public:
   void pause(Process p);
   void resume(Process p);
   void cut(Process a, Process b);
+  /// Only what `from` sends does not arrive.
+  void cut_one_way(Process from, Process to) { cuts_.insert({from, to}); }
   void heal(Process a, Process b);
   void heal_all();
   /// Breaks a connection for actors between the two, if there is one.
@@ -63,6 +69,9 @@ public:
   std::size_t processes() const { return procs_.size(); }
   NodeId id(Process p) const { return procs_[p].id; }
   bool alive(Process p) const { return procs_[p].alive; }
+  /// The one of the latest term that lives and is not out; null if there is none.
+  const Process* leader() const;
+  std::uint64_t messages() const { return messages_; }
   bool paused(Process p) const { return procs_[p].paused; }
   /// Why it is out, null while it is not.
   const Error* out(Process p) const { return procs_[p].out ? &*procs_[p].out : nullptr; }
@@ -121,6 +130,7 @@ private:
     NodeId id;
     std::unique_ptr<Machine> machine;
     bool head = false;
+    std::set<NodeId> departed;  ///< as far as it was told
     bool alive = true;
     bool paused = false;
     std::optional<Error> out;
@@ -129,6 +139,7 @@ private:
     std::vector<Event> deferred;
   };
 
+  void depose(Process p);
   Duration delay();
   void push(Event event);
   void handle(Event event);
@@ -142,9 +153,7 @@ private:
   void perform(Process p, const Out& out);
   void enqueue(std::size_t connection, unsigned side, Item item);
   void close_side(std::size_t connection, unsigned side, const Error& reason);
-  bool is_cut(Process a, Process b) const {
-    return cuts_.contains({std::min(a, b), std::max(a, b)});
-  }
+  bool is_cut(Process from, Process to) const { return cuts_.contains({from, to}); }
   Member member_of(Process p, const std::string& name) const;
   void fail(Process p, const std::string& what);
   unsigned side_of(const Connection& connection, Process p) const {
@@ -160,9 +169,11 @@ private:
   std::vector<Proc> procs_;
   std::deque<Connection> connections_;
   std::vector<std::function<void()>> calls_;
-  std::set<std::pair<Process, Process>> cuts_;
-  std::map<std::uint64_t, SharedView> views_;  // by generation, the head's
-  std::set<NodeId> departed_;
+  std::set<std::pair<Process, Process>> cuts_;                      // from, to
+  std::map<std::pair<NodeId, std::uint64_t>, SharedView> views_;  // by head and generation
+  std::vector<Process> heads_;                                     // in the order of their terms
+  SharedView stored_;
+  std::uint64_t messages_ = 0;
   std::string failure_;
 };
 
