@@ -154,8 +154,8 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
   TROUPE_ASSIGN(auto placement, graph::place(*job_graph(config), offers, config.ranks, generation));
   setup.node_of_rank = placement.rank_nodes;
   graph::FunctionSpawner spawner(
-      [this](NodeId node, const std::string& type, caf::message arguments) {
-        return runtime.spawn_on(node, type, std::move(arguments), kActorTimeout);
+      [this](NodeId node, const std::string& type, caf::message arguments, auto done) {
+        runtime.spawn_on_async(node, type, std::move(arguments), kActorTimeout, std::move(done));
       });
   return graph::deploy(*job_graph(config, setup), placement, spawner, runtime.system(),
                        {.answer_timeout = kActorTimeout});

@@ -2,16 +2,51 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <caf/system_messages.hpp>
 #include <fmt/format.h>
 
+#include "runtime/base/mutex.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
 namespace troupe::graph {
+
+namespace {
+
+/// The answers of a Spawner, from whatever threads.
+class Spawned {
+public:
+  using Place = std::pair<std::uint32_t, std::uint32_t>;  // actor, replica
+  using All = std::map<Place, Result<caf::actor>>;
+
+  void expect() {
+    MutexLock lock(mutex_);
+    ++open_;
+  }
+  void add(Place place, Result<caf::actor> actor) {
+    MutexLock lock(mutex_);
+    answers_.emplace(place, std::move(actor));
+    if (--open_ == 0) answered_.notify_all();
+  }
+  All wait() {
+    MutexLock lock(mutex_);
+    while (open_ != 0) answered_.wait(mutex_);
+    return std::move(answers_);
+  }
+
+private:
+  Mutex mutex_;
+  CondVar answered_;
+  std::size_t open_ TROUPE_GUARDED_BY(mutex_) = 0;
+  All answers_ TROUPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace
 
 /// The steps of deploy(), on a deployment that ends what it has when one of them fails.
 class Deployer {
@@ -61,22 +96,31 @@ private:
   }
 
   Status spawn_all(Spawner& spawner) {
+    const auto spawned = std::make_shared<Spawned>();
     for (std::uint32_t a = 0; a < graph_.actors().size(); ++a) {
       const ActorSpec& spec = graph_.actors()[a].spec;
-      deployment_.groups_.push_back({spec.name, {}});
-      auto& group = deployment_.groups_.back().replicas;
       for (std::uint32_t r = 0; r < placement_.replicas[a].size(); ++r) {
         const Replica replica = replica_of(graph_, placement_, a, r);
         auto arguments = spec.arguments ? spec.arguments(replica) : caf::make_message();
-        auto actor = spawner.spawn(replica.node, spec.type, std::move(arguments));
-        if (!actor.ok()) return failure(a, r, "could not be started", actor.error());
-        if (*actor == nullptr)
-          return failure(a, r, "could not be started",
-                         {Code::internal, "the spawner returned no actor"});
-        group.push_back(std::move(actor).value());
+        spawned->expect();
+        spawner.spawn(replica.node, spec.type, std::move(arguments),
+                      [spawned, a, r](Result<caf::actor> actor) {
+                        spawned->add({a, r}, std::move(actor));
+                      });
       }
     }
-    return {};
+    Status status;
+    for (const auto& spec : graph_.actors()) deployment_.groups_.push_back({spec.spec.name, {}});
+    for (auto& [place, actor] : spawned->wait()) {
+      const auto [a, r] = place;
+      if (actor.ok() && *actor == nullptr)
+        actor = Error{Code::internal, "the spawner returned no actor"};
+      if (actor.ok())
+        deployment_.groups_[a].replicas.push_back(std::move(actor).value());
+      else if (status.ok())
+        status = failure(a, r, "could not be started", actor.error());
+    }
+    return status;
   }
 
   const caf::actor& actor(std::uint32_t a, std::uint32_t replica) const {

@@ -17,21 +17,22 @@
 
 namespace troupe::graph {
 
-/// Starts an actor of a registered type on a node. Threads: the one that deploys.
+/// Starts an actor of a registered type on a node. Threads: the one that deploys calls it; `done` is
+/// called once, from any, before it returns or later.
 class Spawner {
 public:
+  using Done = std::function<void(Result<caf::actor>)>;
   virtual ~Spawner() = default;
-  virtual Result<caf::actor> spawn(NodeId node, const std::string& type,
-                                   caf::message arguments) = 0;
+  virtual void spawn(NodeId node, const std::string& type, caf::message arguments, Done done) = 0;
 };
 
-/// A Spawner made of a function, such as a call of Runtime::spawn_on.
+/// A Spawner made of a function, such as a call of Runtime::spawn_on_async.
 class FunctionSpawner final : public Spawner {
 public:
-  using Function = std::function<Result<caf::actor>(NodeId, const std::string&, caf::message)>;
+  using Function = std::function<void(NodeId, const std::string&, caf::message, Done)>;
   explicit FunctionSpawner(Function function) : function_(std::move(function)) {}
-  Result<caf::actor> spawn(NodeId node, const std::string& type, caf::message arguments) override {
-    return function_(node, type, std::move(arguments));
+  void spawn(NodeId node, const std::string& type, caf::message arguments, Done done) override {
+    function_(node, type, std::move(arguments), std::move(done));
   }
 
 private:
@@ -79,8 +80,8 @@ private:
   std::vector<Group> groups_;
 };
 
-/// Runs a graph: spawns all replicas, tells each what it is connected to, and when all have
-/// answered tells them to start. On an error what was started is ended again, and the sentence
+/// Runs a graph: spawns all replicas at once, tells each what it is connected to, and when all have
+/// answered tells them to start: three round trips, however many nodes. On an error what was started is ended again, and the sentence
 /// names actor, replica and node. Blocks. Errors: those of the spawner, `deadline_exceeded`, and
 /// what an actor answered.
 ///

@@ -82,14 +82,14 @@ class LocalSpawner final : public Spawner {
 public:
   explicit LocalSpawner(caf::actor_system& system) : system_(system) {}
 
-  Result<caf::actor> spawn(NodeId node, const std::string& type, caf::message arguments) override {
+  void spawn(NodeId node, const std::string& type, caf::message arguments, Done done) override {
     if (const auto broken = broken_nodes.find(node); broken != broken_nodes.end())
-      return broken->second;
+      return done(broken->second);
     auto actor = system_.spawn<caf::actor>(type, std::move(arguments));
-    if (!actor) return {Code::not_found, "there is no actor type '" + type + "'"};
+    if (!actor) return done(Error{Code::not_found, "there is no actor type '" + type + "'"});
     spawned.push_back(*actor);
     where.emplace_back(type, node.low);
-    return *actor;
+    done(*actor);
   }
 
   std::map<NodeId, Error> broken_nodes;
