@@ -14,17 +14,19 @@ come out of `troupe submit`.
 
 The peer: torchrun's own restart (`--max-restarts`) of peers/torchrun_elastic.py, which does what
 PyTorch's tutorials say: rank 0 saves a snapshot to local disk, and all load it when they start again. A
-step counts when the first worker has finished it. PyTorch is optional: --python names an interpreter
-that has it, and torchrun is the one beside it. It is measured as its documentation starts it, and with
-`--run-path --start-method fork`, where workers are forked from torchrun, which has imported PyTorch
-already: much the faster way, where nothing that was imported minds a fork. So that it is not
-set up to lose:
-- a snapshot every 20 steps (--snapshot-steps), written in about a millisecond;
+step counts when the first worker has finished it. Its weights, too, are compared with those of an
+undisturbed run. PyTorch is optional: --python names an interpreter that has it.
+
+torchrun is measured as its documentation starts it, and with `--run-path --start-method fork`, where
+workers are forked from torchrun, which has imported PyTorch already: much the faster way, where
+nothing that was imported minds a fork. So that it is not set up to lose:
+- a snapshot every 20 steps (--snapshot-steps);
 - --monitor-interval 0.1: how often torchrun looks at its workers; its default, too;
-- static rendezvous, the faster one on one machine, and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without
-  which PyTorch 2.15's Gloo finds the dead workers' addresses and every restart fails;
+- static rendezvous, which is as quick as it gets on one machine, and
+  TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which workers that are started again are refused each
+  other's connection, with PyTorch 2.15 and Gloo;
 - Gloo's timeout is 10 s instead of 30 minutes; survivors see the closed connection long before;
-- data is unpacked before, and mapped: a worker that starts reads nothing; no evaluation.
+- data is unpacked before, and mapped, not read; nothing is evaluated.
 What is left is to end the survivors, start anew, connect, load the snapshot and redo steps.
 """
 import argparse
@@ -132,10 +134,16 @@ class Cluster:
             command += ["--set", setting]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    def stop(self):
-        self.head.terminate()
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.head.terminate()  # the nodes leave with it
         for process in [self.head, *self.nodes]:
-            process.wait(30)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def watch_troupe(output, steps, lines):
@@ -154,23 +162,23 @@ def watch_troupe(output, steps, lines):
 
 def troupe_times(args, folder, disturb):
     """Times after each kill (empty if nobody disturbs), and the hash of the weights."""
-    cluster = Cluster(args)
     steps, lines, times = Steps(), [], []
-    job = cluster.submit(folder)
-    reader = threading.Thread(target=watch_troupe, args=(job.stdout, steps, lines))
-    reader.start()
-    for step, pause, generator in moments(args) if disturb else []:
-        if not steps.wait(lambda: steps.last >= step):
-            break
-        time.sleep(pause)
-        victim = cluster.nodes.pop(generator.randrange(len(cluster.nodes)))
-        times.append(steps.kill(victim.pid))
-        victim.wait()
-        changes = steps.changes
-        cluster.add()
-        steps.wait(lambda: steps.changes > changes)
+    with Cluster(args) as cluster:
+        job = cluster.submit(folder)
+        reader = threading.Thread(target=watch_troupe, args=(job.stdout, steps, lines), daemon=True)
+        reader.start()
+        for step, pause, generator in moments(args) if disturb else []:
+            if not steps.wait(lambda: steps.last >= step):
+                break
+            time.sleep(pause)
+            victim = cluster.nodes.pop(generator.randrange(len(cluster.nodes)))
+            times.append(steps.kill(victim.pid))
+            victim.wait()
+            changes = steps.changes
+            cluster.add()
+            steps.wait(lambda: steps.changes > changes)
+        steps.wait(lambda: False, 600)
     reader.join()
-    cluster.stop()
     sha256 = [line.split()[1] for line in lines if line.startswith("sha256:")]
     if job.wait() != 0 or not sha256:
         sys.exit("elastic_bench: troupe submit failed:\n" + "\n".join(lines[-5:]))
@@ -199,7 +207,7 @@ def torchrun_times(args, folder, disturb, start=()):
     if not events.exists():
         os.mkfifo(events)
     fifo = os.fdopen(os.open(events, os.O_RDWR), "r")
-    command = [str(pathlib.Path(args.python).parent / "torchrun"), "--nnodes=1",
+    command = [args.python, "-m", "torch.distributed.run", "--nnodes=1",
                f"--nproc-per-node={args.nodes}", f"--max-restarts={args.kills + 3}",
                f"--monitor-interval={args.monitor_interval}", *start, str(HERE / "peers/torchrun_elastic.py"),
                f"--data={folder}", f"--events={events}", f"--snapshot={snapshot}",
