@@ -13,9 +13,9 @@ final weights are compared with those of a run that nobody disturbed. A step cou
 come out of `troupe submit`.
 
 The peer: torchrun's own restart (`--max-restarts`) of peers/torchrun_elastic.py, which does what
-PyTorch's tutorials say: rank 0 saves a snapshot to local disk, and all load it when they start again. A
-step counts when the first worker has finished it. Its weights, too, are compared with those of an
-undisturbed run. PyTorch is optional: --python names an interpreter that has it.
+PyTorch's tutorials say: rank 0 saves a snapshot to local disk, and all load it when they start
+again. A step counts when the first worker has finished it. Its weights, too, are compared with those
+of an undisturbed run. PyTorch is optional: --python names an interpreter that has it.
 
 torchrun is measured as its documentation starts it, and with `--run-path --start-method fork`, where
 workers are forked from torchrun, which has imported PyTorch already: much the faster way, where
@@ -209,8 +209,9 @@ def torchrun_times(args, folder, disturb, start=()):
     fifo = os.fdopen(os.open(events, os.O_RDWR), "r")
     command = [args.python, "-m", "torch.distributed.run", "--nnodes=1",
                f"--nproc-per-node={args.nodes}", f"--max-restarts={args.kills + 3}",
-               f"--monitor-interval={args.monitor_interval}", *start, str(HERE / "peers/torchrun_elastic.py"),
-               f"--data={folder}", f"--events={events}", f"--snapshot={snapshot}",
+               f"--monitor-interval={args.monitor_interval}", *start,
+               str(HERE / "peers/torchrun_elastic.py"), f"--data={folder}",
+               f"--events={events}", f"--snapshot={snapshot}",
                f"--steps={args.epochs * STEPS_PER_EPOCH}", f"--batch={BATCH}",
                f"--snapshot-steps={args.snapshot_steps}"]
     environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
