@@ -71,6 +71,7 @@ struct Options {
   std::string name = "node";  ///< for people
   std::string token;          ///< cluster token; empty means none (loopback only)
   Duration connect_timeout = std::chrono::seconds(5);
+  Duration host_silence = std::chrono::seconds(5);   ///< of the peer's kernel; then it is lost
   Duration send_timeout = std::chrono::seconds(10);  ///< how long a full queue may block a sender
   std::size_t max_queued_bytes = std::size_t{256} << 20;  ///< per peer, before a sender blocks
   std::size_t max_message_bytes = std::size_t{64} << 20;  ///< `bytes` of one message
@@ -102,8 +103,9 @@ struct Stats {
 /// Failure:   the loss of a peer is reported by on_lost and is never fatal.
 ///
 /// Each peer has one TCP connection (the handshake, then silence: its end is the peer's end, which
-/// the kernel reports at once when a process is killed) and a UCX worker of its own. A peer that is
-/// stopped but not dead looks like a slow one: heartbeats are up to the caller.
+/// the kernel reports at once when a process is killed) and a UCX worker of its own. If its host
+/// vanishes or a network drops everything, that connection breaks after `host_silence`. A peer that
+/// is stopped but not dead looks like a slow one: heartbeats are up to the caller.
 ///
 /// UCX's sockets are not close-on-exec. A child process must be started with its descriptors closed
 /// (posix_spawn_file_actions_addclosefrom_np), and there must be no plain fork() after start().

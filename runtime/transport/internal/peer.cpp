@@ -87,6 +87,7 @@ std::string Peer::describe() const {
 void Peer::start(TimePoint now) {
   last_activity_ = now;
   deadline_ = now + host_.options().connect_timeout;
+  watch_host(control_.socket(), host_.options().host_silence);
   note(host_.poller().add(control_.fd(), token_, stage_ == Stage::dialing));
   watching_writes_ = stage_ == Stage::dialing;
   end_if_failed();

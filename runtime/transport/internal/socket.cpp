@@ -1,6 +1,8 @@
 #include "runtime/transport/internal/socket.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -44,9 +46,12 @@ bool loopback(const sockaddr* address) {
   return false;
 }
 
+void set(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
 void no_delay(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 Error io_error(const Address& address, std::string_view what) {
@@ -133,6 +138,17 @@ Result<Dialed> dial_tcp(const Address& address) {
   if (::connect(dialed.socket.fd(), info->ai_addr, info->ai_addrlen) != 0 && errno != EINPROGRESS)
     return unreachable(address, errno);
   return dialed;
+}
+
+void watch_host(const Socket& socket, Duration silence) {
+  constexpr int kProbes = 3;
+  const auto total = static_cast<int>(
+      std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(silence).count(), 4, 3600));
+  const int interval = std::max(1, total / 5);
+  set(socket.fd(), IPPROTO_TCP, TCP_KEEPIDLE, total - kProbes * interval);
+  set(socket.fd(), IPPROTO_TCP, TCP_KEEPINTVL, interval);
+  set(socket.fd(), IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 Status dial_result(const Socket& socket, const Address& address) {

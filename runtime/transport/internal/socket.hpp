@@ -44,6 +44,10 @@ Result<Dialed> accept_tcp(const Socket& listener);
 /// Begins to connect, without waiting. Errors: `invalid_argument` (no such host), `unavailable`.
 Result<Dialed> dial_tcp(const Address& address);
 
+/// An idle connection breaks when the other host was silent for so long (4 s at least). The kernels
+/// ask each other, so a process that is stopped or busy has nothing to fear.
+void watch_host(const Socket& socket, Duration silence);
+
 /// Ok once connected. Errors: `unavailable` with the system's reason and the remedy.
 Status dial_result(const Socket& socket, const Address& address);
 
