@@ -60,6 +60,12 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   if (!token_file.empty()) {
     TROUPE_ASSIGN(options.token, read_token(token_file));
   }
+  // Later nodes connect to this one too: beyond loopback it listens where it reaches the head.
+  if (listen == NodeOptions{}.listen && !head.empty() && !options.token.empty()) {
+    TROUPE_ASSIGN(auto head_address, transport::Address::parse(head));
+    if (auto host = transport::local_host_towards(head_address); host.ok())
+      options.listen.host = std::move(*host);
+  }
   options.slots = slots;
   options.shared_memory = !no_shared_memory;
   const auto seconds = [](double s) {

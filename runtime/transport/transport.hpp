@@ -37,6 +37,10 @@ struct Address {
 };
 std::string to_string(const Address& address);
 
+/// The number of this machine's interface by which it reaches `other`. Errors: `invalid_argument`
+/// (no such host), `unavailable` (no route).
+Result<std::string> local_host_towards(const Address& other);
+
 /// What a peer said (and, with a token, proved) in the handshake.
 struct PeerInfo {
   NodeId node;

@@ -151,6 +151,23 @@ void watch_host(const Socket& socket, Duration silence) {
   set(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
+Result<std::string> local_host_towards(const Address& other) {
+  TROUPE_ASSIGN(const Info info, resolve(other, false));
+  // Connecting UDP sends nothing; the kernel chooses the way.
+  const Socket socket(::socket(info->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return io_error(other, "make a socket for");
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  if (::connect(socket.fd(), info->ai_addr, info->ai_addrlen) != 0 ||
+      ::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&local), &size) != 0)
+    return unreachable(other, errno);
+  char host[NI_MAXHOST];
+  if (::getnameinfo(reinterpret_cast<sockaddr*>(&local), size, host, sizeof host, nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return io_error(other, "name the way to");
+  return std::string(host);
+}
+
 Status dial_result(const Socket& socket, const Address& address) {
   int error = 0;
   socklen_t size = sizeof error;

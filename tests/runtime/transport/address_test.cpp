@@ -21,5 +21,10 @@ TEST(Address, RefusesWhatIsNoneAndSaysWhatIsWanted) {
   }
 }
 
+TEST(Address, OfThisHostIsTheOneThatReachesTheOther) {
+  EXPECT_EQ(local_host_towards({"127.0.0.1", 4000}).value(), "127.0.0.1");
+  EXPECT_EQ(local_host_towards({"no such host", 4000}).code(), Code::invalid_argument);
+}
+
 }  // namespace
 }  // namespace troupe::transport
