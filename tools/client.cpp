@@ -20,9 +20,8 @@ Status Client::find_next_head() {
   constexpr auto kLook = std::chrono::milliseconds(50);
   for (;;) {
     if (runtime->wait_until_out(kLook).ok())
-      return {Code::unavailable,
-              fmt::format("{}; start a head again and look with `troupe status`",
-                          runtime->membership_status().error().message)};
+      return {Code::unavailable, fmt::format("{}; start a head again and look with `troupe status`",
+                                             runtime->membership_status().error().message)};
     const NodeId now = runtime->view().head;
     if (now == head) continue;
     // Its jobs come a moment after its cluster.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -21,7 +22,7 @@ struct Context {
 struct NodeOptions {
   std::string name;
   std::string listen = "127.0.0.1:0";
-  std::string head;  ///< one address, or several with commas between
+  std::string head;   ///< one address, or several with commas between
   std::string token;  ///< --token-file, or TROUPE_TOKEN in the environment
   std::string token_file;
   std::uint32_t slots = 1;
@@ -35,6 +36,8 @@ struct NodeOptions {
 
   /// Reads the token and makes the runtime's options of it, with the training actors registered.
   Result<RuntimeOptions> runtime_options() const;
+  /// Those in `head`: one at least.
+  Result<std::vector<transport::Address>> heads() const;
   /// Joins the head at one of the addresses in `head`.
   Result<std::unique_ptr<Runtime>> join(RuntimeOptions options) const;
 };

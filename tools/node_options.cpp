@@ -31,9 +31,10 @@ void NodeOptions::add_listen(CLI::App& app) {
 }
 
 void NodeOptions::add_head(CLI::App& app) {
-  app.add_option("--head", head,
-                 "HOST:PORT at which the cluster's head listens; several with commas between, where "
-                 "another may take over")
+  app.add_option(
+         "--head", head,
+         "HOST:PORT at which the cluster's head listens; several with commas between, where "
+         "another may take over")
       ->required();
 }
 
@@ -62,8 +63,8 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   }
   // Later nodes connect to this one too: beyond loopback it listens where it reaches the head.
   if (listen == NodeOptions{}.listen && !head.empty() && !options.token.empty()) {
-    TROUPE_ASSIGN(auto head_address, transport::Address::parse(head));
-    if (auto host = transport::local_host_towards(head_address); host.ok())
+    TROUPE_ASSIGN(const auto addresses, heads());
+    if (auto host = transport::local_host_towards(addresses.front()); host.ok())
       options.listen.host = std::move(*host);
   }
   options.slots = slots;
@@ -81,16 +82,20 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   return options;
 }
 
-Result<std::unique_ptr<Runtime>> NodeOptions::join(RuntimeOptions options) const {
-  std::vector<transport::Address> heads;
-  std::stringstream list(head);
+Result<std::vector<transport::Address>> NodeOptions::heads() const {
+  std::vector<transport::Address> addresses;
+  std::stringstream list(head + ',');
   for (std::string one; std::getline(list, one, ',');) {
     TROUPE_ASSIGN(auto address, transport::Address::parse(one));
-    heads.push_back(std::move(address));
+    addresses.push_back(std::move(address));
   }
-  if (heads.empty()) TROUPE_TRY(transport::Address::parse(head).status());
-  options.other_heads.assign(heads.begin() + 1, heads.end());
-  return Runtime::join(heads.front(), std::move(options));
+  return addresses;
+}
+
+Result<std::unique_ptr<Runtime>> NodeOptions::join(RuntimeOptions options) const {
+  TROUPE_ASSIGN(const auto addresses, heads());
+  options.other_heads.assign(addresses.begin() + 1, addresses.end());
+  return Runtime::join(addresses.front(), std::move(options));
 }
 
 }  // namespace troupe::tool

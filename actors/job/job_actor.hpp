@@ -42,7 +42,7 @@ struct CancelRequested {};
 
 struct JobActorSetup {
   JobMachine::Options machine;
-  std::vector<JobNode> nodes;  ///< that are there
+  std::vector<JobNode> nodes;          ///< that are there
   std::optional<Inherited> inherited;  ///< begun under another head
   FoundJob found;                      ///< then
   JobObserver* observer = nullptr;

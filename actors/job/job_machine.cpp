@@ -11,8 +11,8 @@ namespace {
 /// How long to wait for news of a node that could not be reached, before it is tried again.
 constexpr auto kRetryAfter = std::chrono::seconds(3);
 
-/// Generations are numbered on from a multiple of this by each head that takes over, as what the one
-/// before it was about to begin may be known to nobody.
+/// Generations are numbered on from a multiple of this by each head that takes over, as what the
+/// one before it was about to begin may be known to nobody.
 constexpr std::uint64_t kGenerationsOfTerm = 1'000'000;
 
 }  // namespace

@@ -174,8 +174,8 @@ private:
 
   JobStarted started_;
   std::uint64_t steps_done_ = 0;
-  std::uint64_t reported_ = 0;                ///< steps told to the observer
-  std::pair<std::string, std::string> data_;  ///< hash, and the actor that said it first
+  std::uint64_t reported_ = 0;                    ///< steps told to the observer
+  std::pair<std::string, std::string> data_;      ///< hash, and the actor that said it first
   std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
 

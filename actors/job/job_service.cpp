@@ -98,8 +98,8 @@ void ended(KnownJob& job, const JobEnded& event) {
 void started(KnownJob& job, const JobStarted& event) {
   job.begun = true;
   job.first_step = event.first_step;
-  job.epochs = std::max(job.epochs, event.first_step / std::max<std::uint64_t>(
-                                                            1, event.steps_per_epoch));
+  job.epochs =
+      std::max(job.epochs, event.first_step / std::max<std::uint64_t>(1, event.steps_per_epoch));
   job.record.state = "running";
   job.record.step = std::max(job.record.step, event.first_step);
   job.record.steps = event.steps_per_epoch * event.epochs;
@@ -223,8 +223,7 @@ caf::behavior service(ServiceActor* self, JobQueue* queue, JobStore store,
                           job.epochs = x.epoch + 1;
                         }),
       on<CheckpointWritten>(self, store, [](KnownJob&, const CheckpointWritten&) {}),
-      on<Notice>(self, store,
-                 [](KnownJob& job, const Notice& x) { job.record.message = x.text; }),
+      on<Notice>(self, store, [](KnownJob& job, const Notice& x) { job.record.message = x.text; }),
       on<JobEnded>(self, store, ended),
   };
 }
@@ -259,15 +258,14 @@ Result<std::unique_ptr<JobService>> JobService::start(Runtime& runtime) {
   const JobStore store(runtime.store());
   TROUPE_ASSIGN(auto jobs, store.read());
   auto state = std::make_unique<State>(runtime);
-  state->actor = runtime.system().spawn(service, &state->queue, store, std::move(jobs),
-                                        runtime.term());
+  state->actor =
+      runtime.system().spawn(service, &state->queue, store, std::move(jobs), runtime.term());
   if (auto status = runtime.register_name(kJobServiceName, state->actor); !status.ok()) {
     caf::anon_send_exit(state->actor, caf::exit_reason::user_shutdown);
     return std::move(status).error();
   }
-  state->queue.start([actor = state->actor](std::uint64_t job) {
-    return std::make_unique<Forward>(actor, job);
-  });
+  state->queue.start(
+      [actor = state->actor](std::uint64_t job) { return std::make_unique<Forward>(actor, job); });
   return std::unique_ptr<JobService>(new JobService(std::move(state)));
 }
 

@@ -62,8 +62,7 @@ auto inspect(Inspector& f, ListJobs&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, JobRecord& x) {
-  return f(x.job, x.name, x.state, x.step, x.steps, x.loss, x.test_accuracy, x.message,
-           x.sha256);
+  return f(x.job, x.name, x.state, x.step, x.steps, x.loss, x.test_accuracy, x.message, x.sha256);
 }
 template <class Inspector>
 auto inspect(Inspector& f, JobTable& x) {

@@ -31,9 +31,8 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
   add(config, kReducerType, reducer, context);
-  config.add_actor_type(kSurveyorType, [context](caf::event_based_actor* self) {
-    return surveyor(self, context);
-  });
+  config.add_actor_type(
+      kSurveyorType, [context](caf::event_based_actor* self) { return surveyor(self, context); });
 }
 
 }  // namespace troupe::train

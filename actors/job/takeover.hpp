@@ -18,7 +18,8 @@ struct FoundJob {
 };
 
 /// Asks the nodes of `view` what they hold of `job`, and puts it into `inherited`, which has what
-/// the store knew. A node that does not answer counts as holding nothing. Blocks: not from an actor.
+/// the store knew. A node that does not answer counts as holding nothing. Blocks: not from an
+/// actor.
 FoundJob find_job(Runtime& runtime, const View& view, std::uint64_t job, Inherited& inherited);
 
 }  // namespace troupe::train

@@ -63,8 +63,8 @@ struct StateCopy {
 struct Begin {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
-  bool evaluate = false;    ///< first test the epoch that ended with the step before
-  std::uint64_t epochs = 0; ///< whose results the job knows; the first reducer tells the others
+  bool evaluate = false;     ///< first test the epoch that ended with the step before
+  std::uint64_t epochs = 0;  ///< whose results the job knows; the first reducer tells the others
 };
 
 /// A job's new head to all of its actors: from now on `job_actor` is the job. Reducers tell it what
@@ -82,7 +82,7 @@ struct Reported {
   std::uint32_t index = 0;  ///< of the node in the generation
   std::uint32_t nodes = 0;  ///< of the generation
   bool begun = false;
-  bool stopped = false;     ///< begun, and then halted or failed
+  bool stopped = false;  ///< begun, and then halted or failed
   std::uint64_t steps_done = 0;
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t parameters = 0;  ///< f32 elements of the model

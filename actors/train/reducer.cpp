@@ -183,8 +183,7 @@ private:
     if (setup_.index != 0) return;
     const auto samples = static_cast<double>(job_->config().data.batch);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - step_began_;
-    reporter_.step(
-        {step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count()});
+    reporter_.step({step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count()});
   }
 
   /// Checkpoints and evaluations stand between two steps.
@@ -276,8 +275,8 @@ private:
         .then(
             [self, promise](const StateCopy& copy) mutable {
               auto& replica = self->job_->replica();
-              const auto status = replica.install(copy.steps_done, copy.parameters,
-                                                  copy.momentum, copy.epochs);
+              const auto status =
+                  replica.install(copy.steps_done, copy.parameters, copy.momentum, copy.epochs);
               if (status.ok())
                 promise.deliver(Pulled{replica.steps_done(), replica.hash()});
               else
@@ -296,8 +295,8 @@ private:
 
   void fail(const Error& error) {
     abort();
-    reporter_.say(Failed{setup_.generation, name(), static_cast<std::uint16_t>(error.code),
-                         error.message});
+    reporter_.say(
+        Failed{setup_.generation, name(), static_cast<std::uint16_t>(error.code), error.message});
   }
 
   void adopt(const Adopt& x) {

@@ -133,8 +133,8 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   return snapshot;
 }
 
-Status Replica::install(std::uint64_t steps_done, const Buffer& parameters,
-                        const Buffer& momentum, std::vector<EpochFinished> epochs) {
+Status Replica::install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum,
+                        std::vector<EpochFinished> epochs) {
   const auto bytes = parameters_.values().size_bytes();
   if (parameters.size() < bytes || momentum.size() < bytes)
     return Error{Code::shape_mismatch,

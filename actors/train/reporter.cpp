@@ -35,8 +35,7 @@ void Reporter::epochs(const std::vector<EpochFinished>& all, std::uint64_t first
     if (epoch.epoch >= first) say(epoch);
 }
 
-void Reporter::adopted(const Adopt& x, const std::vector<EpochFinished>& all,
-                       bool first_reducer) {
+void Reporter::adopted(const Adopt& x, const std::vector<EpochFinished>& all, bool first_reducer) {
   job_ = x.job_actor;
   self_->monitor(job_);
   for (const auto& step : steps_)

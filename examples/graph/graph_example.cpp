@@ -137,11 +137,10 @@ Status run_graph(Runtime& head) {
   TROUPE_ASSIGN(auto placement, graph::place(g, offers, 4));
   std::printf("%s\n", graph::to_text(g, placement).c_str());
 
-  graph::FunctionSpawner spawner(
-      [&](NodeId node, const std::string& type, caf::message arguments, auto done) {
-        head.spawn_on_async(node, type, std::move(arguments), std::chrono::seconds(5),
-                            std::move(done));
-      });
+  graph::FunctionSpawner spawner([&](NodeId node, const std::string& type, caf::message arguments,
+                                     auto done) {
+    head.spawn_on_async(node, type, std::move(arguments), std::chrono::seconds(5), std::move(done));
+  });
   TROUPE_ASSIGN(auto deployment, graph::deploy(g, placement, spawner, head.system()));
   Status status;
   self->receive(

@@ -17,8 +17,8 @@
 
 namespace troupe::graph {
 
-/// Starts an actor of a registered type on a node. Threads: the one that deploys calls it; `done` is
-/// called once, from any, before it returns or later.
+/// Starts an actor of a registered type on a node. Threads: the one that deploys calls it; `done`
+/// is called once, from any, before it returns or later.
 class Spawner {
 public:
   using Done = std::function<void(Result<caf::actor>)>;
@@ -81,9 +81,9 @@ private:
 };
 
 /// Runs a graph: spawns all replicas at once, tells each what it is connected to, and when all have
-/// answered tells them to start: three round trips, however many nodes. On an error what was started is ended again, and the sentence
-/// names actor, replica and node. Blocks. Errors: those of the spawner, `deadline_exceeded`, and
-/// what an actor answered.
+/// answered tells them to start: three round trips, however many nodes. On an error what was
+/// started is ended again, and the sentence names actor, replica and node. Blocks. Errors: those of
+/// the spawner, `deadline_exceeded`, and what an actor answered.
 ///
 /// `system` is of this process: the deployment speaks to the actors from it.
 Result<Deployment> deploy(const Graph& graph, const Placement& placement, Spawner& spawner,

@@ -27,8 +27,8 @@ HeadMachine::HeadMachine(Options options, TimePoint now)
   if (options_.last) {
     Takeover takeover{kProtocol, options_.term, options_.last->generation, options_.self,
                       options_.timing};
-    succession_.emplace(std::move(takeover), options_.last,
-                        [this](Action action) { act(std::move(action)); }, now);
+    succession_.emplace(
+        std::move(takeover), options_.last, [this](Action action) { act(std::move(action)); }, now);
     succeed(now);
     return;
   }

@@ -33,7 +33,7 @@ public:
     Timing timing;
     std::size_t max_nodes = kMaxMembers;  ///< members and candidates
     std::uint64_t term = 1;               ///< above that of every head before
-    SharedView last = nullptr;               ///< of the head before this one; null: there was none
+    SharedView last = nullptr;            ///< of the head before this one; null: there was none
   };
 
   /// Takes effect at once: the first generation is the head alone, unless there are members to take
@@ -61,8 +61,8 @@ private:
     Member member;
     Link actors;
     std::optional<Link> liveness;
-    bool in = false;  ///< member, not candidate
-    TimePoint heard;  ///< last sign of life
+    bool in = false;                ///< member, not candidate
+    TimePoint heard;                ///< last sign of life
     std::optional<TimePoint> deaf;  ///< since when it says that it does not hear this head
     TimePoint came;
     std::uint64_t order = 0;  ///< of asking to join
@@ -107,8 +107,8 @@ private:
   void finish();
 
   const Options options_;
-  SharedView view_;                         ///< null while there are members to take over
-  std::optional<Succession> succession_;    ///< until nobody is looked for any more
+  SharedView view_;                                 ///< null while there are members to take over
+  std::optional<Succession> succession_;            ///< until nobody is looked for any more
   std::vector<std::pair<Link, Join>> early_joins_;  ///< that came before there was a view
   std::map<NodeId, Node> nodes_;
   std::map<NodeId, Gone> gone_;

@@ -10,10 +10,9 @@ Status Timing::validate() const {
   using std::chrono::duration;
   constexpr Duration kMostHeadless = std::chrono::hours(24 * 7);
   if (headless < Duration::zero() || headless > kMostHeadless)
-    return {Code::invalid_argument,
-            fmt::format("{} s without a head; 0 to {} s (a week)",
-                        duration<double>(headless).count(),
-                        duration<double>(kMostHeadless).count())};
+    return {Code::invalid_argument, fmt::format("{} s without a head; 0 to {} s (a week)",
+                                                duration<double>(headless).count(),
+                                                duration<double>(kMostHeadless).count())};
   if (period >= std::chrono::milliseconds(1) && period <= std::chrono::hours(1) &&
       3 * period <= limit && limit <= std::chrono::hours(1))
     return {};

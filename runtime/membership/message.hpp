@@ -118,9 +118,9 @@ struct Superseded {
   std::uint64_t term = 0;  ///< of that other
 };
 
-using Message = std::variant<Join, Welcome, Mesh, Joined, Refused, ViewChanged, Leave, Released,
-                             Heartbeat, Suspect, Fenced, Ended, Forget, Takeover, Followed,
-                             Superseded>;
+using Message =
+    std::variant<Join, Welcome, Mesh, Joined, Refused, ViewChanged, Leave, Released, Heartbeat,
+                 Suspect, Fenced, Ended, Forget, Takeover, Followed, Superseded>;
 
 /// The message's name in lower case, for sentences: "join".
 std::string_view name_of(const Message& message);

@@ -240,8 +240,7 @@ void NodeMachine::on(const Ended& ended, TimePoint) {
 /// Another head says that it leads now. The higher term counts, whatever became of the former one.
 void NodeMachine::on_takeover(Link link, const Takeover& takeover, TimePoint now) {
   const NodeId from = links_.at(link);
-  if (link.plane != Plane::liveness || takeover.head.node != from ||
-      takeover.protocol != kProtocol)
+  if (link.plane != Plane::liveness || takeover.head.node != from || takeover.protocol != kProtocol)
     return protocol_broken(link, "'takeover' by one who cannot lead here");
   if (joining()) return act(Close{link, Error{Code::unavailable, "this node is not in yet"}});
   if (takeover.term <= term_) {

@@ -32,7 +32,7 @@ public:
     transport::Address head;  ///< the head's address for actors
     Timing timing;            ///< until the head's is known
     Duration join_timeout = std::chrono::seconds(10);
-    bool wait_for_head = false;  ///< try again until then if none answers
+    bool wait_for_head = false;                        ///< try again until then if none answers
     std::vector<transport::Address> other_heads = {};  ///< where it may be instead
   };
 
@@ -114,7 +114,7 @@ private:
   std::uint64_t term_ = 0;  ///< of the head
   std::set<NodeId> former_heads_;
   std::optional<transport::Address> taken_over_at_;  ///< by a head that came later
-  std::optional<TimePoint> headless_;  ///< since when
+  std::optional<TimePoint> headless_;                ///< since when
   Error headless_why_;
   std::size_t attempts_ = 0;  ///< to connect to a head, to take its addresses in turn
   std::optional<Link> head_actors_;

@@ -96,8 +96,7 @@ void Succession::tick(TimePoint now) {
     if (late(now) && complete(sought)) continue;
     for (const Plane plane : {Plane::liveness, Plane::actors}) {
       const Way& w = way(sought, plane);
-      const bool wanted =
-          late(now) ? plane == Plane::liveness && !sought.left : !given_up(sought);
+      const bool wanted = late(now) ? plane == Plane::liveness && !sought.left : !given_up(sought);
       if (w.connect == 0 && !w.link && now >= w.retry_at && wanted) start(sought, plane);
     }
   }
@@ -124,13 +123,13 @@ Succession::Outcome Succession::outcome() const {
       continue;
     }
     const bool left = it != sought_.end() && it->second.left;
-    const auto why = left ? "left while there was no head"
+    const auto why = left                         ? "left while there was no head"
                      : member.node == last_->head ? "led before, and is gone"
                                                   : "did not answer the new head";
-    outcome.departed.push_back({member.node,
-                                member.name,
-                                {left ? Code::cancelled : Code::unavailable,
-                                 fmt::format("{} {}", member.name, why)}});
+    outcome.departed.push_back(
+        {member.node,
+         member.name,
+         {left ? Code::cancelled : Code::unavailable, fmt::format("{} {}", member.name, why)}});
   }
   for (const auto& [node, sought] : sought_)
     if (last_->find(node) == nullptr) outcome.former.emplace_back(node, sought.liveness.link);

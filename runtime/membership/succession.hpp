@@ -13,8 +13,8 @@ namespace troupe::membership {
 
 /// How a new head takes over the cluster of a former one: it connects to every member that the last
 /// known view has, says that it leads now, and is told of a later view where there is one. It is
-/// done when all have followed, or at the latest after a limit of silence. Who did not is looked for
-/// a while longer, to be told that it is out.
+/// done when all have followed, or at the latest after a limit of silence. Who did not is looked
+/// for a while longer, to be told that it is out.
 ///
 /// A part of HeadMachine: no I/O, values only. Threads: one at a time.
 class Succession {
@@ -31,7 +31,8 @@ public:
     SharedView last;                  ///< the latest view that any of them had
     std::vector<Follower> followers;  ///< members of it, in its order
     std::vector<Departure> departed;  ///< members of it that did not answer, left, or led before
-    /// Members of an earlier view that this one has put out, and how to tell them, if there is a way.
+    /// Members of an earlier view that this one has put out, and how to tell them, if there is a
+    /// way.
     std::vector<std::pair<NodeId, std::optional<Link>>> former;
   };
 

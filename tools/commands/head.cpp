@@ -1,5 +1,4 @@
 #include <cstdio>
-
 #include <thread>
 
 #include <fmt/format.h>

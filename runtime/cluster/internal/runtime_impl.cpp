@@ -83,6 +83,7 @@ Status RuntimeImpl::make_transports() {
   options.token = options_.token;
   options.connect_timeout = std::min(options.connect_timeout, options_.join_timeout);
   options.shared_memory = options_.shared_memory;
+  options.host_silence = std::max(options.host_silence, options_.heartbeat_limit);
   TROUPE_ASSIGN(actors_, transport::make_ucx_transport(options));
 
   // Small, rare messages that must not wait behind anything.
@@ -133,10 +134,10 @@ Result<membership::HeadMachine::Options> RuntimeImpl::take_lead() {
   membership::HeadMachine::Options options;
   options.timing = timing();
   if (!options_.store) return options;
-  TROUPE_ASSIGN(term_, options_.store->lead(options_.lead_timeout,
-                                            [deposer = deposer_](const Error& reason) {
-                                              deposer->depose(reason);
-                                            }));
+  TROUPE_ASSIGN(
+      term_, options_.store->lead(options_.lead_timeout, [deposer = deposer_](const Error& reason) {
+        deposer->depose(reason);
+      }));
   options.term = term_;
   TROUPE_ASSIGN(const auto values, options_.store->read());
   const auto found = values.find(kViewKey);
@@ -165,8 +166,8 @@ Status RuntimeImpl::join(const transport::Address& head) {
   participant_ = std::move(node);
   TROUPE_TRY(listen());
   began_ = true;
-  joining.join({self_, head, timing(), options_.join_timeout, options_.wait_for_head,
-                options_.other_heads});
+  joining.join(
+      {self_, head, timing(), options_.join_timeout, options_.wait_for_head, options_.other_heads});
   // The machine has the deadline, and says what it waited for; the second is for its answer.
   TROUPE_TRY(board_.wait_until_in_or_out(after(options_.join_timeout + std::chrono::seconds(1))));
   if (const auto out = board_.out()) return *out;

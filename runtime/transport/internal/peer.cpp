@@ -146,9 +146,9 @@ void Peer::on_control_event(TimePoint now) {
     // What the peer sent before it ended may still be on its way through UCX.
     progress_until(now + kLastWorkTime);
     if (read.code() == Code::unavailable)
-      note(Error{Code::unavailable,
-                 fmt::format("the connection to {} ended: the other process has died or closed it",
-                             describe())});
+      note(Error{Code::unavailable, fmt::format("the connection to {} ended: the other process has "
+                                                "died, closed it, or cannot be reached",
+                                                describe())});
     else
       note(read);
   }

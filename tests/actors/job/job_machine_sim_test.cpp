@@ -1,5 +1,5 @@
-// Jobs whose nodes die, join and are cut off, and whose heads die, by seed. TROUPE_SIM_SEEDS sets how
-// many (10,000), TROUPE_SIM_SEED runs one.
+// Jobs whose nodes die, join and are cut off, and whose heads die, by seed. TROUPE_SIM_SEEDS sets
+// how many (10,000), TROUPE_SIM_SEED runs one.
 #include <cstdlib>
 #include <string>
 

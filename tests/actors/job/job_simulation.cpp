@@ -244,7 +244,8 @@ void JobSimulation::adopt(NodeId id, std::uint64_t generation, std::uint64_t ste
   }
   if (!reducer.finished) return;
   evaluate(id, generation);
-  if (reducer.index == 0) to_head(id, head_, [=, this] { machine_->last_step({generation, total()}); });
+  if (reducer.index == 0)
+    to_head(id, head_, [=, this] { machine_->last_step({generation, total()}); });
 }
 
 // --- what the machine wants ----------------------------------------------------------------------

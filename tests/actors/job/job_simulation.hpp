@@ -106,9 +106,7 @@ private:
   /// By the head that is there now; lost with it.
   void by_head(std::uint64_t most_us, Task task);
   /// A reducer does what the head says that deployed it, or the last that took it over.
-  static bool obeys(const Reducer& reducer, std::uint64_t head) {
-    return reducer.head == head;
-  }
+  static bool obeys(const Reducer& reducer, std::uint64_t head) { return reducer.head == head; }
   bool headed() const { return machine_ != nullptr; }
   bool alive(NodeId node) const { return node == kHead || nodes_.at(node).alive; }
   void broken(const std::string& what);
@@ -143,7 +141,7 @@ private:
   std::mt19937_64 random_;
   std::unique_ptr<JobMachine> machine_;  ///< null while there is no head
   std::uint64_t head_ = 1;               ///< its number
-  std::uint64_t now_ = 0;  ///< microseconds
+  std::uint64_t now_ = 0;                ///< microseconds
   std::uint64_t sequence_ = 0;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Task> queue_;
   std::map<std::pair<NodeId, NodeId>, std::uint64_t> last_arrival_;

@@ -205,7 +205,7 @@ TEST_F(Deploy, a_node_that_cannot_spawn_is_named_and_the_others_are_stopped) {
   EXPECT_EQ(deployment.error().message,
             "graph 'g': actor 'worker' replica 1 on node 'node-2' could "
             "not be started: the node is gone");
-  EXPECT_EQ(spawner.spawned.size(), 2u);
+  EXPECT_EQ(spawner.spawned.size(), 3u);
   expect_all_ended();
 }
 

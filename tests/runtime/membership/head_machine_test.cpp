@@ -103,7 +103,8 @@ TEST_F(HeadMachineTest, gives_each_member_a_name_of_its_own) {
 
 TEST_F(HeadMachineTest, refuses_another_protocol_and_shows_both_versions) {
   const auto text = refusal(ask(2, Join{kProtocol + 1, member(2)}), 2);
-  EXPECT_THAT(text, HasSubstr(fmt::format("membership protocol {}, the head {}", kProtocol + 1, kProtocol)));
+  EXPECT_THAT(text, HasSubstr(fmt::format("membership protocol {}, the head {}", kProtocol + 1,
+                                          kProtocol)));
 }
 
 TEST_F(HeadMachineTest, refuses_an_id_that_is_in_already_and_keeps_the_first) {

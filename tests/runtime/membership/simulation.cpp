@@ -47,10 +47,10 @@ Simulation::Process Simulation::start_head() {
   auto& proc = procs_.emplace_back();
   proc.id = {random_(), p + 1};
   proc.head = true;
-  proc.machine = std::make_unique<HeadMachine>(
-      HeadMachine::Options{member_of(p, "head"), options_.timing, kMaxMembers, heads_.size() + 1,
-                           stored_},
-      now_);
+  proc.machine =
+      std::make_unique<HeadMachine>(HeadMachine::Options{member_of(p, "head"), options_.timing,
+                                                         kMaxMembers, heads_.size() + 1, stored_},
+                                    now_);
   heads_.push_back(p);
   push({proc.machine->next_tick(), 0, Event::Kind::tick, 0, {}, p});
   perform(p);
@@ -352,8 +352,8 @@ void Simulation::perform(Process p, const NewView& next) {
     if (proc.view && view.generation != proc.view->generation + 1)
       return fail(p, "skips a generation");
     views_[{view.head, view.generation}] = next.view;
-    at(Duration(1 + static_cast<Duration::rep>(random_() % static_cast<std::uint64_t>(
-                                                    options_.store_delay.count()))),
+    at(Duration(1 + static_cast<Duration::rep>(
+                        random_() % static_cast<std::uint64_t>(options_.store_delay.count()))),
        [this, p, written = next.view] {
          if (procs_[p].alive && heads_.back() == p) stored_ = written;
        });

@@ -169,9 +169,9 @@ private:
   std::vector<Proc> procs_;
   std::deque<Connection> connections_;
   std::vector<std::function<void()>> calls_;
-  std::set<std::pair<Process, Process>> cuts_;                      // from, to
+  std::set<std::pair<Process, Process>> cuts_;                    // from, to
   std::map<std::pair<NodeId, std::uint64_t>, SharedView> views_;  // by head and generation
-  std::vector<Process> heads_;                                     // in the order of their terms
+  std::vector<Process> heads_;                                    // in the order of their terms
   SharedView stored_;
   std::uint64_t messages_ = 0;
   std::string failure_;
