@@ -23,6 +23,7 @@ struct Member {
   process @5 :UInt32;      # pid there
   slots @6 :UInt32;        # ranks it computes at the same time
   joined @7 :UInt64;       # generation at which it came in: the order of joining
+  draining @8 :Bool;       # it is to leave, and gets no new work
 }
 
 struct Membership {
@@ -43,6 +44,7 @@ struct Membership {
     takeover @13 :Takeover;   # new head -> node: from now on I decide
     followed @14 :Followed;   # node -> new head: so be it
     superseded @15 :UInt64;   # node -> former head: another one leads, with this term
+    drain @16 :NodeId;        # node -> head: that member is to leave, and gets no new work
   }
 
   struct Join {

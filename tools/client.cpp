@@ -1,14 +1,19 @@
 #include "tools/client.hpp"
 
+#include <optional>
+#include <utility>
+
+#include <caf/send.hpp>
 #include <fmt/format.h>
 
 namespace troupe::tool {
 
-Result<Client> Client::connect(const NodeOptions& options) {
+Result<Client> Client::connect(const NodeOptions& options, bool wait) {
   NodeOptions visitor = options;
   visitor.slots = 0;
   if (visitor.name.empty()) visitor.name = "client";
   TROUPE_ASSIGN(auto runtime_options, visitor.runtime_options());
+  runtime_options.wait_for_head = wait;
   Client client;
   TROUPE_ASSIGN(client.runtime, options.join(std::move(runtime_options)));
   client.head = client.runtime->view().head;
@@ -28,9 +33,45 @@ Status Client::find_next_head() {
     auto service = runtime->lookup(now, train::kJobServiceName);
     if (!service.ok()) continue;
     head = now;
+    MutexLock lock(*mutex);
     jobs = *service;
     return {};
   }
+}
+
+Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& observer) {
+  caf::scoped_actor self{runtime->system()};
+  bool started = false;
+  std::optional<train::JobEnded> end;
+  for (;;) {
+    self->monitor(jobs);
+    TROUPE_TRY(ask<train::JobRecord>(self, train::WatchJob{job}));
+    bool receiving = true;
+    self->receive_while(receiving)(
+        [&](const train::JobStarted& x) {
+          if (!std::exchange(started, true)) observer.on_started(x);
+        },
+        [&](const train::StepFinished& x) { observer.on_step(x); },
+        [&](const train::EpochFinished& x) { observer.on_epoch(x); },
+        [&](const train::GenerationBegun& x) { observer.on_generation(x); },
+        [&](const train::CheckpointWritten& x) { observer.on_checkpoint(x); },
+        [&](const train::Notice& x) { observer.on_notice(x); },
+        [&](const train::JobEnded& x) {
+          observer.on_ended(x);
+          end = x;
+          receiving = false;
+        },
+        [&](const caf::down_msg&) { receiving = false; });
+    if (end) return *end;
+    observer.on_notice({"the cluster's head is gone; its jobs go on, waiting for another head"});
+    TROUPE_TRY(find_next_head());
+    observer.on_notice({"another head leads the cluster"});
+  }
+}
+
+void Client::cancel(std::uint64_t job) {
+  MutexLock lock(*mutex);
+  caf::anon_send(jobs, train::CancelJob{job});
 }
 
 }  // namespace troupe::tool

@@ -6,6 +6,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "actors/job/job_service.hpp"
+#include "runtime/base/mutex.hpp"
 #include "runtime/cluster/runtime.hpp"
 #include "runtime/remoting/caf_error.hpp"
 #include "tools/commands.hpp"
@@ -17,13 +18,19 @@ struct Client {
   std::unique_ptr<Runtime> runtime;
   caf::actor jobs;
   NodeId head;
+  std::unique_ptr<Mutex> mutex = std::make_unique<Mutex>();  ///< of `jobs`, against cancel()
 
-  /// Errors: those of Runtime::join and Runtime::lookup.
-  static Result<Client> connect(const NodeOptions& options);
+  /// With `wait` the head may start only now. Errors: those of Runtime::join and Runtime::lookup.
+  static Result<Client> connect(const NodeOptions& options, bool wait = false);
 
   /// After the head was lost: waits for the one that takes the cluster over, and talks to it from
   /// then on. Error: `unavailable` if there will be none.
   Status find_next_head();
+
+  /// Tells the observer what a job says until it ends, across heads. Threads: one; it blocks.
+  Result<train::JobEnded> follow(std::uint64_t job, train::JobObserver& observer);
+  /// Asks for the job's end. Threads: any, while follow() runs.
+  void cancel(std::uint64_t job);
 
   /// Sends a request to the job service and waits for the answer.
   template <class Response, class Request>

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "actors/train/node_context.hpp"
 #include "runtime/cluster/runtime.hpp"
 #include "tools/signals.hpp"
 
@@ -23,7 +24,7 @@ struct NodeOptions {
   std::string name;
   std::string listen = "127.0.0.1:0";
   std::string head;   ///< one address, or several with commas between
-  std::string token;  ///< --token-file, or TROUPE_TOKEN in the environment
+  std::string token;  ///< before --token-file and TROUPE_TOKEN in the environment
   std::string token_file;
   std::uint32_t slots = 1;
   bool no_shared_memory = false;
@@ -35,7 +36,8 @@ struct NodeOptions {
   void add_common(CLI::App& app);
 
   /// Reads the token and makes the runtime's options of it, with the training actors registered.
-  Result<RuntimeOptions> runtime_options() const;
+  Result<RuntimeOptions> runtime_options(
+      std::shared_ptr<train::NodeContext> context = std::make_shared<train::NodeContext>()) const;
   /// Those in `head`: one at least.
   Result<std::vector<transport::Address>> heads() const;
   /// Joins the head at one of the addresses in `head`.
@@ -48,6 +50,7 @@ void add_node(CLI::App& app, Context& context);
 void add_submit(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_graph(CLI::App& app, Context& context);
+void add_drain(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_chaos(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);

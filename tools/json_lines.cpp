@@ -50,6 +50,18 @@ void JsonLines::on_epoch(const train::EpochFinished& x) {
              {"test_samples", x.test_samples}});
 }
 
+void JsonLines::on_generation(const train::GenerationBegun& x) {
+  put(out_, {{"event", "generation"},
+             {"seconds", seconds()},
+             {"generation", x.generation},
+             {"step", x.step},
+             {"nodes", x.nodes},
+             {"reason", x.reason},
+             {"halt_seconds", x.halt_seconds},
+             {"place_seconds", x.place_seconds},
+             {"copy_seconds", x.copy_seconds}});
+}
+
 void JsonLines::on_checkpoint(const train::CheckpointWritten& x) {
   put(out_, {{"event", "checkpoint"}, {"seconds", seconds()}, {"step", x.step}, {"path", x.path}});
 }

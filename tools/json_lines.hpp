@@ -19,6 +19,7 @@ public:
   void on_started(const train::JobStarted& started) override;
   void on_step(const train::StepFinished& step) override;
   void on_epoch(const train::EpochFinished& epoch) override;
+  void on_generation(const train::GenerationBegun& generation) override;
   void on_checkpoint(const train::CheckpointWritten& checkpoint) override;
   void on_notice(const train::Notice& notice) override;
   void on_ended(const train::JobEnded& ended) override;

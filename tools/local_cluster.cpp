@@ -1,89 +1,18 @@
 #include "tools/local_cluster.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/child.hpp"
+
 namespace troupe::tool {
-namespace {
 
 using namespace std::chrono_literals;
-
-/// A token that only this process and its children know.
-std::string fresh_token() {
-  return to_string(NodeId::random()) + to_string(NodeId::random());
-}
-
-/// This process's environment with the token set.
-std::vector<std::string> environment_with(const std::string& token) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::strncmp(*entry, "TROUPE_TOKEN=", 13) != 0) result.emplace_back(*entry);
-  if (!token.empty()) result.push_back("TROUPE_TOKEN=" + token);
-  return result;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (auto& s : strings) result.push_back(s.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-/// Spawn attributes: a process group of its own (Ctrl-C reaches only this process, which then
-/// drains the nodes), no blocked signals, no descriptors above 2.
-class Spawner {
-public:
-  Spawner() {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&usual, signal);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &usual);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~Spawner() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  Spawner(const Spawner&) = delete;
-  Spawner& operator=(const Spawner&) = delete;
-
-  Result<pid_t> spawn(std::vector<std::string> arguments, std::vector<std::string> environment) {
-    pid_t pid = 0;
-    int error = posix_spawn(&pid, "/proc/self/exe", &actions_, &attributes_,
-                            pointers(arguments).data(), pointers(environment).data());
-    if (error != 0)
-      return Error{Code::io_error,
-                   fmt::format("cannot start a node process: {}", std::strerror(error))};
-    return pid;
-  }
-
-private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
-
-std::string describe_exit(pid_t pid, int status) {
-  if (WIFSIGNALED(status))
-    return fmt::format("node process {} was ended by signal {} ({})", pid, WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-  return fmt::format("node process {} ended with exit code {}", pid, WEXITSTATUS(status));
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Runtime>> LocalCluster::start(RuntimeOptions head, std::size_t nodes,
                                                      std::uint32_t slots) {
@@ -100,8 +29,6 @@ Result<std::unique_ptr<Runtime>> LocalCluster::start(RuntimeOptions head, std::s
 }
 
 Status LocalCluster::add(std::size_t nodes) {
-  Spawner spawner;
-  const auto environment = environment_with(token_);
   for (std::size_t i = 0; i < nodes; ++i) {
     std::vector<std::string> arguments{"troupe",  "node",
                                        "--head",  transport::to_string(head_),
@@ -109,7 +36,7 @@ Status LocalCluster::add(std::size_t nodes) {
                                        "--slots", std::to_string(slots_),
                                        "--quiet"};
     if (!shared_memory_) arguments.emplace_back("--no-shared-memory");
-    TROUPE_ASSIGN(pid_t pid, spawner.spawn(std::move(arguments), environment));
+    TROUPE_ASSIGN(pid_t pid, spawn_self(std::move(arguments), token_));
     pids_.push_back(pid);
   }
   return {};

@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Troupe: exact, elastic distributed training with actors", "troupe"};
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done; 1 failed; 2 wrong input; 3 no cluster; 130 interrupted.");
-  for (auto add : {add_train, add_head, add_node, add_submit, add_status, add_graph, add_bench,
-                   add_chaos, add_version})
+  for (auto add : {add_train, add_head, add_node, add_submit, add_status, add_drain, add_graph,
+                   add_bench, add_chaos, add_version})
     add(app, context);
 
   app.set_version_flag("--version", TROUPE_VERSION);

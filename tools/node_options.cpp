@@ -53,11 +53,13 @@ void NodeOptions::add_common(CLI::App& app) {
       ->check(CLI::Range(0.2, 600.0));
 }
 
-Result<RuntimeOptions> NodeOptions::runtime_options() const {
+Result<RuntimeOptions> NodeOptions::runtime_options(
+    std::shared_ptr<train::NodeContext> context) const {
   RuntimeOptions options;
   if (!name.empty()) options.name = name;
   TROUPE_ASSIGN(options.listen, transport::Address::parse(listen));
   if (const char* from_environment = std::getenv("TROUPE_TOKEN")) options.token = from_environment;
+  if (!token.empty()) options.token = token;
   if (!token_file.empty()) {
     TROUPE_ASSIGN(options.token, read_token(token_file));
   }
@@ -74,11 +76,10 @@ Result<RuntimeOptions> NodeOptions::runtime_options() const {
   };
   options.heartbeat_period = seconds(heartbeat_period);
   options.heartbeat_limit = seconds(heartbeat_limit);
-  options.configure =
-      [context = std::make_shared<train::NodeContext>()](caf::actor_system_config& config) {
-        train::register_actors(config, context);
-        register_bench_actors(config);
-      };
+  options.configure = [context = std::move(context)](caf::actor_system_config& config) {
+    train::register_actors(config, context);
+    register_bench_actors(config);
+  };
   return options;
 }
 

@@ -52,7 +52,7 @@ struct State final : JobEffects {
     if (inherited.generation != 0) {
       reducers[inherited.generation] = std::move(setup.found.reducers);
       for (const auto& actor : setup.found.actors[inherited.generation])
-        self->send(actor, Adopt{self, inherited.steps, inherited.epochs});
+        self->send(actor, Adopt{inherited.term, self, inherited.steps, inherited.epochs});
     }
     machine.inherit(inherited, setup.nodes, now());
     if (inherited.cancelled) machine.cancel(now());
@@ -78,8 +78,9 @@ struct State final : JobEffects {
             [=, this](const Halted& x) { machine.halted(generation, index, x.steps_done, now()); },
             [=, this](caf::error&) { machine.unreachable(generation, index, now()); });
   }
-  void pull(std::uint64_t generation, std::size_t index, std::size_t from) override {
-    self->request(reducer(generation, index), kPullTimeout, Pull{reducer(generation, from)})
+  void pull(std::uint64_t generation, std::size_t index, const StateSource& source) override {
+    self->request(reducer(generation, index), kPullTimeout,
+                  Pull{reducer(source.generation, source.index)})
         .then([=, this](const Pulled& x) { machine.pulled(generation, index, x, now()); },
               [=, this](caf::error& error) {
                 machine.not_pulled(generation, index, remoting::from_caf(error), now());
@@ -129,6 +130,7 @@ caf::behavior job(Self* self, JobActorSetup setup) {
       [=](const Failed& x) { state->machine.failed(x, now()); },
       [=](const NodeJoined& x) { state->machine.joined(x.node, now()); },
       [=](const NodeDeparted& x) { state->machine.departed(x.node, x.reason, now()); },
+      [=](const NodeDraining& x) { state->machine.draining(x.node, now()); },
       [=](CancelRequested) { state->machine.cancel(now()); },
       [=](Tick) {
         state->machine.tick(now());

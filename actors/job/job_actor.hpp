@@ -38,6 +38,10 @@ struct NodeDeparted {
   NodeId node;
   Error reason;
 };
+/// A node is to leave.
+struct NodeDraining {
+  NodeId node;
+};
 struct CancelRequested {};
 
 struct JobActorSetup {
@@ -63,4 +67,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Deployed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::DeploymentFailed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeJoined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeDeparted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeDraining)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::CancelRequested)

@@ -100,6 +100,16 @@ void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
   }
 }
 
+void JobMachine::draining(NodeId node, TimePoint now) {
+  const auto is_it = [node](const JobNode& x) { return x.node == node; };
+  const auto at = std::find_if(members_.begin(), members_.end(), is_it);
+  if (at == members_.end()) return;
+  const auto why = fmt::format("node '{}' ({}) is to leave", at->name, short_name(node));
+  members_.erase(at);
+  // A generation that is being prepared begins first; then comes the next.
+  if (phase_ == Phase::running && choose() != current_.nodes) change(why, now);
+}
+
 void JobMachine::tick(TimePoint now) {
   if (!deadline_ || now < *deadline_) return;
   deadline_.reset();
@@ -133,6 +143,7 @@ std::vector<JobNode> JobMachine::choose() const {
 
 void JobMachine::change(std::string reason, TimePoint now) {
   change_reason_ = std::move(reason);
+  changed_at_ = now;
   phase_ = Phase::halting;
   halt_all(now);
 }
@@ -196,9 +207,11 @@ void JobMachine::place(TimePoint now) {
     observer_.on_notice({fmt::format("{}{} of at least {} nodes are there: waiting for more",
                                      change_reason_.empty() ? "" : change_reason_ + "; ",
                                      nodes.size(), options_.min_nodes)});
+    save_while_waiting();
     return;
   }
   phase_ = Phase::preparing;
+  placed_at_ = ready_at_ = now;
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
@@ -253,28 +266,48 @@ void JobMachine::check_ready(TimePoint now) {
   auto& holders = next_.holders;
   if (std::any_of(holders.begin(), holders.end(), [](const Holder& x) { return x.pulling; }))
     return;
-  const auto leader =
-      static_cast<std::size_t>(std::max_element(holders.begin(), holders.end(),
-                                                [](const Holder& a, const Holder& b) {
-                                                  return a.steps_done < b.steps_done;
-                                                }) -
-                               holders.begin());
+  if (ready_at_ == placed_at_) ready_at_ = now;
+  const auto [source, best] = most_advanced();
   bool pulling = false;
   for (std::size_t i = 0; i < holders.size(); ++i) {
-    if (holders[i].steps_done != holders[leader].steps_done) {
+    if (holders[i].steps_done != best.steps_done) {
       pulling = holders[i].pulling = true;
-      effects_.pull(generation_, i, leader);
-    } else if (holders[i].state_hash != holders[leader].state_hash) {
+      effects_.pull(generation_, i, source);
+    } else if (source.generation == generation_ && holders[i].state_hash != best.state_hash) {
       return end_with(
           {Code::invalid_argument,
            fmt::format("nodes '{}' and '{}' have different weights after step {} ({} and {}); give "
                        "every node the same files and the same release",
-                       next_.nodes[leader].name, next_.nodes[i].name, holders[i].steps_done,
-                       holders[leader].state_hash, holders[i].state_hash)},
+                       next_.nodes[source.index].name, next_.nodes[i].name, holders[i].steps_done,
+                       best.state_hash, holders[i].state_hash)},
           now);
     }
   }
   if (!pulling) begin(now);
+}
+
+/// Of the generation that is being prepared, unless a node that is no more in it has got farther.
+std::pair<StateSource, JobMachine::Holder> JobMachine::most_advanced() const {
+  std::pair<StateSource, Holder> best{{generation_, 0}, next_.holders.front()};
+  const auto look = [&](const Generation& g) {
+    for (std::size_t i = 0; i < g.holders.size(); ++i)
+      if (!g.holders[i].lost && g.holders[i].steps_done > best.second.steps_done)
+        best = {{g.number, i}, g.holders[i]};
+  };
+  look(next_);
+  look(current_);
+  return best;
+}
+
+/// The nodes that are left, or are to leave, may not be there any more when others come.
+void JobMachine::save_while_waiting() {
+  const auto& holders = current_.holders;
+  const auto best =
+      std::max_element(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+        return std::pair(!a.lost, a.steps_done) < std::pair(!b.lost, b.steps_done);
+      });
+  if (best != holders.end() && !best->lost)
+    effects_.save(current_.number, static_cast<std::size_t>(best - holders.begin()), false);
 }
 
 void JobMachine::pulled(std::uint64_t generation, std::size_t index, const Pulled& state,
@@ -313,6 +346,11 @@ void JobMachine::begin(TimePoint now) {
     reported_ = steps_done_;
     observer_.on_started(started_);
   } else {
+    const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
+    observer_.on_generation({current_.number, steps_done_,
+                             static_cast<std::uint32_t>(current_.nodes.size()), change_reason_,
+                             seconds(placed_at_ - changed_at_), seconds(ready_at_ - placed_at_),
+                             seconds(now - ready_at_)});
     observer_.on_notice(
         {fmt::format("{}; the job goes on after step {} on {} node{}", change_reason_, steps_done_,
                      current_.nodes.size(), current_.nodes.size() == 1 ? "" : "s")});
@@ -324,7 +362,7 @@ void JobMachine::begin(TimePoint now) {
                     epochs_evaluated_};
   for (std::size_t i = 0; i < current_.nodes.size(); ++i) effects_.begin(i, begin);
   if (previous.number != 0) effects_.discard(previous.number);
-  if (choose() != current_.nodes) change("nodes joined meanwhile", now);
+  if (choose() != current_.nodes) change("nodes came or went meanwhile", now);
 }
 
 // --- progress ------------------------------------------------------------------------------------
@@ -415,6 +453,8 @@ void JobMachine::saved(std::uint64_t generation, bool final_weights, const Saved
   if (generation != current_.number) return;
   saving_ = false;
   if (phase_ == Phase::saving) return end_if_complete();
+  if (!final_weights && phase_ != Phase::over && phase_ != Phase::ending)
+    return observer_.on_checkpoint({saved.steps_done, saved.path});  // while waiting
   if (phase_ != Phase::ending) return;
   if (final_weights) return after_halt(now);
   observer_.on_checkpoint({saved.steps_done, saved.path});

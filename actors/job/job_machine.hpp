@@ -41,6 +41,12 @@ struct Inherited {
   bool cancelled = false;    ///< somebody asked for its end
 };
 
+/// A reducer: of the generation that is being prepared, or of one before that is still there.
+struct StateSource {
+  std::uint64_t generation = 0;
+  std::size_t index = 0;
+};
+
 /// What a JobMachine has done for it. Called from inside its methods; only to queue.
 class JobEffects {
 public:
@@ -53,8 +59,9 @@ public:
   virtual void discard(std::uint64_t generation) = 0;
   /// Ends in halted() or unreachable().
   virtual void halt(std::uint64_t generation, std::size_t index) = 0;
-  /// Has reducer `index` take the state of reducer `from`; ends in pulled() or not_pulled().
-  virtual void pull(std::uint64_t generation, std::size_t index, std::size_t from) = 0;
+  /// Has reducer `index` take the state of another, mostly of its generation; ends in pulled() or
+  /// not_pulled().
+  virtual void pull(std::uint64_t generation, std::size_t index, const StateSource& source) = 0;
   virtual void begin(std::size_t index, const Begin& begin) = 0;
   /// Ends in saved() or not_saved().
   virtual void save(std::uint64_t generation, std::size_t index, bool final_weights) = 0;
@@ -93,6 +100,8 @@ public:
   // What happens in the cluster.
   void joined(const JobNode& node, TimePoint now);
   void departed(NodeId node, const Error& reason, TimePoint now);
+  /// It is to leave: the job goes on without it, once others have its state.
+  void draining(NodeId node, TimePoint now);
   void tick(TimePoint now);
   void cancel(TimePoint now);
 
@@ -148,6 +157,8 @@ private:
   void check_ready(TimePoint now);
   void retry_or_end(Error reason, TimePoint now);
   Holder* take_halting(std::uint64_t generation, std::size_t index);
+  std::pair<StateSource, Holder> most_advanced() const;
+  void save_while_waiting();
   void begin(TimePoint now);
   void on_epoch(const EpochFinished& x);
   std::uint64_t epochs_done() const { return steps_done_ / started_.steps_per_epoch; }
@@ -171,6 +182,7 @@ private:
   std::optional<std::size_t> actors_;  ///< of next_, once deployed
   std::set<std::string> ready_;        ///< the actors that said so
   std::string change_reason_;
+  TimePoint changed_at_, placed_at_, ready_at_;  ///< of the change that is under way
 
   JobStarted started_;
   std::uint64_t steps_done_ = 0;

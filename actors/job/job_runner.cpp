@@ -24,11 +24,11 @@ namespace {
 /// How long an actor may take to be spawned and set up: the first on a node reads the data.
 constexpr auto kActorTimeout = std::chrono::seconds(60);
 
-/// The nodes with slots, in the order of joining.
+/// The nodes with slots that are not about to leave, in the order of joining.
 std::vector<JobNode> nodes_in(const View& view) {
   std::vector<JobNode> nodes;
   for (const auto& member : view.members)
-    if (member.slots > 0) nodes.push_back({member.node, member.name});
+    if (member.slots > 0 && !member.draining) nodes.push_back({member.node, member.name});
   return nodes;
 }
 
@@ -220,6 +220,8 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   const auto subscription = runtime.subscribe(
       [&actor, known](const View& view, const std::vector<Departure>& departures) mutable {
         for (const auto& x : departures) caf::anon_send(actor, NodeDeparted{x.node, x.reason});
+        for (const auto& member : view.members)
+          if (member.draining) caf::anon_send(actor, NodeDraining{member.node});
         for (auto& node : nodes_in(view)) {
           if (std::find(known.begin(), known.end(), node) != known.end()) continue;
           known.push_back(node);
@@ -231,6 +233,8 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   for (const auto& node : known)
     if (view.find(node.node) == nullptr)
       caf::anon_send(actor, NodeDeparted{node.node, {Code::unavailable, "it left the cluster"}});
+  for (const auto& member : view.members)
+    if (member.draining) caf::anon_send(actor, NodeDraining{member.node});
   for (const auto& node : nodes_in(view)) caf::anon_send(actor, NodeJoined{node});
   if (!publish(actor)) caf::anon_send(actor, CancelRequested{});
 

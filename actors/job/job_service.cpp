@@ -32,6 +32,7 @@ public:
   void on_started(const JobStarted& x) override { say(x); }
   void on_step(const StepFinished& x) override { say(x); }
   void on_epoch(const EpochFinished& x) override { say(x); }
+  void on_generation(const GenerationBegun& x) override { say(x); }
   void on_checkpoint(const CheckpointWritten& x) override { say(x); }
   void on_notice(const Notice& x) override { say(x); }
   void on_ended(const JobEnded& x) override { say(x); }
@@ -51,6 +52,7 @@ private:
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::JobStarted>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::StepFinished>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::EpochFinished>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::GenerationBegun>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::CheckpointWritten>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::Notice>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Said<troupe::train::JobEnded>)
@@ -222,6 +224,7 @@ caf::behavior service(ServiceActor* self, JobQueue* queue, JobStore store,
                           job.record.test_accuracy = x.test_accuracy;
                           job.epochs = x.epoch + 1;
                         }),
+      on<GenerationBegun>(self, store, [](KnownJob&, const GenerationBegun&) {}),
       on<CheckpointWritten>(self, store, [](KnownJob&, const CheckpointWritten&) {}),
       on<Notice>(self, store, [](KnownJob& job, const Notice& x) { job.record.message = x.text; }),
       on<JobEnded>(self, store, ended),
@@ -240,6 +243,7 @@ void add_job_message_types(caf::actor_system_config& config) {
   config.add_message_type<JobStarted>("troupe::JobStarted");
   config.add_message_type<StepFinished>("troupe::StepFinished");
   config.add_message_type<EpochFinished>("troupe::EpochFinished");
+  config.add_message_type<GenerationBegun>("troupe::GenerationBegun");
   config.add_message_type<CheckpointWritten>("troupe::CheckpointWritten");
   config.add_message_type<Notice>("troupe::Notice");
   config.add_message_type<JobEnded>("troupe::JobEnded");

@@ -37,6 +37,17 @@ struct EpochFinished {
   std::uint64_t test_samples = 0;
 };
 
+/// The nodes changed, and the job goes on: how long it took, and with what.
+struct GenerationBegun {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;  ///< the first that is done by it; all before are done
+  std::uint32_t nodes = 0;
+  std::string reason;        ///< what changed
+  double halt_seconds = 0;   ///< until those that are left had stopped
+  double place_seconds = 0;  ///< from there until the actors were on their nodes
+  double copy_seconds = 0;   ///< from there until all had the same state
+};
+
 struct CheckpointWritten {
   std::uint64_t step = 0;  ///< steps done in it
   std::string path;
@@ -69,6 +80,11 @@ auto inspect(Inspector& f, EpochFinished& x) {
   return f(x.epoch, x.test_loss, x.test_accuracy, x.test_samples);
 }
 template <class Inspector>
+auto inspect(Inspector& f, GenerationBegun& x) {
+  return f(x.generation, x.step, x.nodes, x.reason, x.halt_seconds, x.place_seconds,
+           x.copy_seconds);
+}
+template <class Inspector>
 auto inspect(Inspector& f, CheckpointWritten& x) {
   return f(x.step, x.path);
 }
@@ -89,6 +105,7 @@ public:
   virtual void on_started(const JobStarted&) {}
   virtual void on_step(const StepFinished&) {}
   virtual void on_epoch(const EpochFinished&) {}
+  virtual void on_generation(const GenerationBegun&) {}
   virtual void on_checkpoint(const CheckpointWritten&) {}
   virtual void on_notice(const Notice&) {}
   virtual void on_ended(const JobEnded&) {}

@@ -70,6 +70,7 @@ struct Begin {
 /// A job's new head to all of its actors: from now on `job_actor` is the job. Reducers tell it what
 /// it has missed.
 struct Adopt {
+  std::uint64_t term = 0;  ///< of the head; one of a lower term comes too late
   caf::actor job_actor;
   std::uint64_t steps = 0;   ///< that the job knows of
   std::uint64_t epochs = 0;  ///< whose results it knows
@@ -179,7 +180,7 @@ auto inspect(Inspector& f, Begin& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Adopt& x) {
-  return f(x.job_actor, x.steps, x.epochs);
+  return f(x.term, x.job_actor, x.steps, x.epochs);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Report&) {

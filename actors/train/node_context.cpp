@@ -1,5 +1,7 @@
 #include "actors/train/node_context.hpp"
 
+#include <algorithm>
+
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
@@ -50,6 +52,13 @@ void NodeContext::enroll(const Setup& setup, Role role, const caf::actor& actor)
   MutexLock lock(mutex_);
   std::erase_if(entries_, [](const Entry& x) { return !caf::actor_cast<caf::actor>(x.actor); });
   entries_.push_back({setup.job, setup.generation, role, actor.address()});
+}
+
+bool NodeContext::idle() {
+  MutexLock lock(mutex_);
+  return std::none_of(entries_.begin(), entries_.end(), [](const Entry& x) {
+    return caf::actor_cast<caf::actor>(x.actor) != nullptr;
+  });
 }
 
 std::vector<Enrolled> NodeContext::enrolled(std::uint64_t job) {

@@ -77,6 +77,8 @@ public:
   void enroll(const Setup& setup, Role role, const caf::actor& actor);
   /// Those that live.
   std::vector<Enrolled> enrolled(std::uint64_t job);
+  /// No actor of any job lives here.
+  bool idle();
 
 private:
   struct Entry {

@@ -36,6 +36,8 @@ void Reporter::epochs(const std::vector<EpochFinished>& all, std::uint64_t first
 }
 
 void Reporter::adopted(const Adopt& x, const std::vector<EpochFinished>& all, bool first_reducer) {
+  if (x.term < term_) return;
+  term_ = x.term;
   job_ = x.job_actor;
   self_->monitor(job_);
   for (const auto& step : steps_)

@@ -42,6 +42,7 @@ public:
 private:
   caf::event_based_actor* self_;
   caf::actor job_;
+  std::uint64_t term_ = 0;          ///< of the head that adopted
   std::deque<StepFinished> steps_;  ///< the latest
   std::vector<Evaluated> evaluated_;
   std::optional<LastStepDone> last_step_;

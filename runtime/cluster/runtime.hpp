@@ -89,6 +89,12 @@ public:
   virtual std::uint64_t subscribe(ViewCallback on_change) = 0;
   virtual void unsubscribe(std::uint64_t subscription) = 0;
 
+  /// Has a member leave without haste, this node or another: its next view says that it is
+  /// draining, and it gets no new work. Whoever owns its process watches for that, waits until its
+  /// work is done, and stops it. Errors: `not_found` if it is no member, `failed_precondition` for
+  /// the head.
+  virtual Status drain(NodeId node) = 0;
+
   /// Set when this node is out of the cluster for good; ok() while it is in. `unavailable`: it was
   /// fenced (suspected and put out), or its head is lost. `cancelled`: it left, or the head ended
   /// the cluster. `protocol_error`: its head talked nonsense.

@@ -50,6 +50,7 @@ void write(schema::Member::Builder out, const Member& member) {
   out.setProcess(member.process);
   out.setSlots(member.slots);
   out.setJoined(member.joined);
+  out.setDraining(member.draining);
 }
 
 void write(Wire::View::Builder out, const View& view) {
@@ -136,6 +137,9 @@ void write(Wire::Builder out, const Mesh&) {
 void write(Wire::Builder out, const Forget& m) {
   write(out.initForget(), m.node);
 }
+void write(Wire::Builder out, const Drain& m) {
+  write(out.initDrain(), m.node);
+}
 void write(Wire::Builder out, const Joined& m) {
   write(out.initJoined(), *m.view);
 }
@@ -182,6 +186,7 @@ Member read(schema::Member::Reader in) {
   member.process = in.getProcess();
   member.slots = in.getSlots();
   member.joined = in.getJoined();
+  member.draining = in.getDraining();
   return member;
 }
 
@@ -288,6 +293,8 @@ Message read(Wire::Reader in) {
       return Ended{read(in.getEnded())};
     case Wire::FORGET:
       return Forget{read(in.getForget())};
+    case Wire::DRAIN:
+      return Drain{read(in.getDrain())};
     case Wire::TAKEOVER:
       return read(in.getTakeover());
     case Wire::FOLLOWED:

@@ -220,6 +220,18 @@ void HeadMachine::leave(TimePoint now) {
   if (nodes_.empty()) finish();
 }
 
+void HeadMachine::drain(NodeId node, TimePoint now) {
+  awake(now);
+  const auto it = nodes_.find(node);
+  if (ending_ || !view_ || it == nodes_.end() || !it->second.in || it->second.member.draining)
+    return;
+  it->second.member.draining = true;
+  View next = *view_;
+  for (auto& member : next.members)
+    if (member.node == node) member.draining = true;
+  publish(std::move(next), {}, {});
+}
+
 /// If this process itself was stopped for a while, nothing that was not heard in it means anything.
 void HeadMachine::awake(TimePoint now) {
   if (now - last_event_ > options_.timing.limit / 2) {
@@ -287,6 +299,10 @@ void HeadMachine::on(Link, NodeId from, const Suspect& suspect, TimePoint now) {
   if (other == nodes_.end() || !other->second.in || !nodes_.at(from).in || suspect.node == from)
     return;
   unmeshed_.try_emplace(std::minmax(from, suspect.node), now);
+}
+
+void HeadMachine::on(Link, NodeId, const Drain& wish, TimePoint now) {
+  drain(wish.node, now);
 }
 
 template <class Other>

@@ -48,6 +48,7 @@ public:
   void tick(TimePoint now) override;
   TimePoint next_tick() const override { return next_tick_; }
   void leave(TimePoint now) override;
+  void drain(NodeId node, TimePoint now) override;
   SharedView view() const override { return view_; }
 
   /// The operating system says that the member's process is no more.
@@ -84,6 +85,7 @@ private:
   void on(Link link, NodeId from, const Leave& leave, TimePoint now);
   void on(Link link, NodeId from, const Heartbeat& heartbeat, TimePoint now);
   void on(Link link, NodeId from, const Suspect& suspect, TimePoint now);
+  void on(Link link, NodeId from, const Drain& drain, TimePoint now);
   template <class Other>
   void on(Link link, NodeId from, const Other& other, TimePoint now);
 

@@ -84,6 +84,10 @@ public:
   /// silence, whatever others do.
   virtual void leave(TimePoint now) = 0;
 
+  /// That member is to leave: it gets no new work. Its next view says so; nothing happens if it is
+  /// no member.
+  virtual void drain(NodeId node, TimePoint now) = 0;
+
   /// The newest view; null before the first.
   virtual SharedView view() const = 0;
 

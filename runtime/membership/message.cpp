@@ -25,8 +25,9 @@ Status Timing::validate() const {
 
 std::string_view name_of(const Message& message) {
   constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames = {
-      "join",      "welcome", "mesh",   "joined", "refused", "view",     "leave",    "released",
-      "heartbeat", "suspect", "fenced", "ended",  "forget",  "takeover", "followed", "superseded"};
+      "join",   "welcome",  "mesh",      "joined",     "refused", "view",
+      "leave",  "released", "heartbeat", "suspect",    "fenced",  "ended",
+      "forget", "takeover", "followed",  "superseded", "drain"};
   return kNames[message.index()];
 }
 

@@ -94,6 +94,10 @@ struct Suspect {
 struct Fenced {
   Error reason;
 };
+/// Node to head: this member, mostly itself, is to leave: it gets no new work.
+struct Drain {
+  NodeId node;
+};
 /// Head to node: there is no cluster any more.
 struct Ended {
   Error reason;
@@ -120,7 +124,7 @@ struct Superseded {
 
 using Message =
     std::variant<Join, Welcome, Mesh, Joined, Refused, ViewChanged, Leave, Released, Heartbeat,
-                 Suspect, Fenced, Ended, Forget, Takeover, Followed, Superseded>;
+                 Suspect, Fenced, Ended, Forget, Takeover, Followed, Superseded, Drain>;
 
 /// The message's name in lower case, for sentences: "join".
 std::string_view name_of(const Message& message);

@@ -158,6 +158,13 @@ void NodeMachine::leave(TimePoint now) {
   if (head_liveness_) act(Send{*head_liveness_, Leave{}});
 }
 
+void NodeMachine::drain(NodeId node, TimePoint now) {
+  awake(now);
+  if (state_ != State::in) return;
+  to_drain_.insert(node);
+  if (head_liveness_) act(Send{*head_liveness_, Drain{node}});
+}
+
 /// If this process itself was stopped for a while, the head gets time to speak: if it has put this
 /// node out, that is already on its way.
 void NodeMachine::awake(TimePoint now) {
@@ -264,6 +271,7 @@ void NodeMachine::on_takeover(Link link, const Takeover& takeover, TimePoint now
   doubt_.reset();
   head_connect_ = 0;
   act(Send{link, Followed{term_, view_->generation > takeover.generation ? view_ : nullptr}});
+  for (const NodeId node : to_drain_) act(Send{link, Drain{node}});
   if (state_ == State::leaving) act(Send{link, Leave{}});
 }
 
@@ -369,6 +377,10 @@ void NodeMachine::follow(SharedView view, std::vector<Departure> departures, Tim
                      "again to join as a new node",
                      view->generation)});
   }
+  std::erase_if(to_drain_, [&](NodeId node) {
+    const Member* member = view->find(node);
+    return member == nullptr || member->draining;
+  });
   const SharedView before = std::exchange(view_, std::move(view));
   if (before) drop_departed(*before, departures);
   for (const auto& member : view_->members)

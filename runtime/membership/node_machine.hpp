@@ -47,6 +47,7 @@ public:
   void tick(TimePoint now) override;
   TimePoint next_tick() const override { return next_tick_; }
   void leave(TimePoint now) override;
+  void drain(NodeId node, TimePoint now) override;
   SharedView view() const override { return view_; }
 
 private:
@@ -129,6 +130,7 @@ private:
   std::map<NodeId, Link> peers_;      ///< first open connection for actors of each node
   std::map<NodeId, Target> targets_;  ///< still to be connected; the head's entry is its liveness
   std::map<NodeId, TimePoint> missing_;  ///< members without a connection, since when
+  std::set<NodeId> to_drain_;            ///< asked for, and not in a view yet
   std::optional<Doubt> doubt_;
   std::uint64_t sequence_ = 0;
   TimePoint head_heard_;

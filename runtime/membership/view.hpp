@@ -20,6 +20,7 @@ struct Member {
   std::uint32_t process = 0;    ///< pid there
   std::uint32_t slots = 0;  ///< ranks it can compute at the same time; 0 for a head that only leads
   std::uint64_t joined = 0;  ///< generation at which it came in
+  bool draining = false;     ///< it is to leave: gets no new work, and goes when it has none
 
   bool operator==(const Member&) const = default;
 };

@@ -6,19 +6,18 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "actors/config/job_config.hpp"
-#include "actors/job/job_runner.hpp"
-#include "runtime/base/mutex.hpp"
+#include "tools/chaos_cluster.hpp"
+#include "tools/chaos_timeline.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/local_cluster.hpp"
 
 namespace troupe::tool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = ChaosTimeline::Clock;
+using namespace std::chrono_literals;
 
 struct Options {
   NodeOptions node;
@@ -29,186 +28,142 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-double ms(Clock::duration time) {
-  return std::chrono::duration<double, std::milli>(time).count();
+std::string ms(double seconds) {
+  return fmt::format("{:.0f}", 1e3 * seconds);
 }
 
-/// When what happened, for the thread that disturbs. Threads: any.
-class Timeline final : public train::JobObserver {
-public:
-  void on_started(const train::JobStarted& x) override {
-    MutexLock lock(mutex_);
-    total_ = x.epochs * x.steps_per_epoch;
-    changed_.notify_all();
-  }
-  void on_step(const train::StepFinished& x) override {
-    MutexLock lock(mutex_);
-    steps_ = x.step + 1;
-    if (changes_ > 0 && !first_step_) first_step_ = Clock::now();
-    changed_.notify_all();
-  }
-  void on_notice(const train::Notice& x) override {
-    if (x.text.find("goes on") == std::string::npos) return;
-    MutexLock lock(mutex_);
-    ++changes_;
-    changed_at_ = Clock::now();
-    first_step_.reset();
-    changed_.notify_all();
-  }
-  void on_ended(const train::JobEnded&) override {
-    MutexLock lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  void on_departure() {
-    MutexLock lock(mutex_);
-    if (!departure_) departure_ = Clock::now();
-  }
-
-  /// False if the job ended first.
-  bool wait_for_progress(std::size_t event, std::size_t events) {
-    MutexLock lock(mutex_);
-    while (!ended_ && (total_ == 0 || steps_ * (events + 1) < total_ * (event + 1)))
-      changed_.wait(mutex_);
-    return !ended_;
-  }
-
-  void begin_event() {
-    MutexLock lock(mutex_);
-    departure_.reset();
-    first_step_.reset();
-    changes_ = 0;
-  }
-
-  struct Times {
-    std::optional<Clock::time_point> departure, change, first_step;
-  };
-  /// What followed begin_event(); empty members for what did not.
-  Times wait_for_recovery(Clock::duration patience) {
-    const auto until = Clock::now() + patience;
-    MutexLock lock(mutex_);
-    while (!ended_ && !first_step_)
-      if (changed_.wait_until(mutex_, until) == std::cv_status::timeout) break;
-    return {departure_, changes_ > 0 ? std::optional(changed_at_) : std::nullopt, first_step_};
-  }
-
-private:
-  Mutex mutex_;
-  CondVar changed_;
-  std::uint64_t total_ TROUPE_GUARDED_BY(mutex_) = 0;
-  std::uint64_t steps_ TROUPE_GUARDED_BY(mutex_) = 0;
-  std::size_t changes_ TROUPE_GUARDED_BY(mutex_) = 0;
-  bool ended_ TROUPE_GUARDED_BY(mutex_) = false;
-  Clock::time_point changed_at_ TROUPE_GUARDED_BY(mutex_);
-  std::optional<Clock::time_point> departure_ TROUPE_GUARDED_BY(mutex_);
-  std::optional<Clock::time_point> first_step_ TROUPE_GUARDED_BY(mutex_);
+/// What it did to a cluster, and whether the job's nodes change for it.
+struct Deed {
+  std::string what;
+  bool changes_nodes = true;
 };
 
-/// Does to a cluster's nodes what the seed says.
+/// Does to a cluster what the seed says.
 class Disturber {
 public:
-  Disturber(LocalCluster& cluster, std::size_t wanted, std::uint64_t seed)
-      : cluster_(cluster), wanted_(wanted), random_(seed), living_(cluster.processes()) {}
-  ~Disturber() {
-    for (const pid_t pid : stopped_) ::kill(pid, SIGCONT);
-  }
+  Disturber(ChaosCluster& cluster, std::size_t wanted, std::uint64_t seed)
+      : cluster_(cluster), wanted_(wanted), random_(seed) {}
 
-  /// What it did; the last kind changes nothing for the job.
-  Result<std::string> act() {
-    for (const pid_t pid : std::exchange(stopped_, {})) ::kill(pid, SIGCONT);
-    const bool few = living_.size() <= 1;
-    const bool many = living_.size() >= wanted_ + 2;
-    switch (few ? 3 : random_() % (many ? 3 : 4)) {
+  enum class Kind { kill, pause, drain, join, head };
+
+  Kind choose() {
+    if (cluster_.nodes().size() <= 1) return Kind::join;
+    const bool many = cluster_.nodes().size() >= wanted_ + 2;
+    switch (random_() % (many ? 4 : 5)) {
       case 0:
-        return signal(SIGKILL, "kill -9");
-      case 1: {
-        auto text = signal(SIGSTOP, "pause");
-        stopped_.push_back(last_);
-        return text;
-      }
+        return Kind::kill;
+      case 1:
+        return Kind::pause;
       case 2:
-        return signal(SIGTERM, "leave");
+        return Kind::drain;
+      case 3:
+        return Kind::head;
       default:
-        TROUPE_TRY(cluster_.add(1));
-        living_.push_back(cluster_.processes().back());
-        return fmt::format("join of {}", living_.back());
+        return Kind::join;
     }
   }
 
-private:
-  std::string signal(int number, const char* name) {
-    const auto at = living_.begin() + static_cast<std::ptrdiff_t>(random_() % living_.size());
-    last_ = *at;
-    living_.erase(at);
-    ::kill(last_, number);
-    return fmt::format("{} of {}", name, last_);
+  Result<std::string> act(Kind kind) {
+    for (const pid_t pid : std::exchange(paused_, {})) cluster_.signal(pid, SIGCONT, true);
+    switch (kind) {
+      case Kind::kill:
+        return to_node(SIGKILL, "kill -9 of");
+      case Kind::drain:
+        return to_node(SIGTERM, "drain of");
+      case Kind::pause: {
+        auto text = to_node(SIGSTOP, "pause of");
+        paused_.push_back(last_);
+        return text;
+      }
+      case Kind::join:
+        TROUPE_TRY(cluster_.add_node());
+        return fmt::format("join of {}", cluster_.nodes().back());
+      case Kind::head:
+        break;
+    }
+    const auto text = fmt::format("kill -9 of head {}", cluster_.head());
+    cluster_.kill_head();
+    std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 1000));
+    TROUPE_TRY(cluster_.start_head());
+    return text;
   }
 
-  LocalCluster& cluster_;
+private:
+  std::string to_node(int number, const char* what) {
+    last_ = cluster_.nodes()[random_() % cluster_.nodes().size()];
+    cluster_.signal(last_, number, true);
+    return fmt::format("{} {}", what, last_);
+  }
+
+  ChaosCluster& cluster_;
   const std::size_t wanted_;
   std::mt19937_64 random_;
-  std::vector<pid_t> living_, stopped_;
+  std::vector<pid_t> paused_;
   pid_t last_ = 0;
 };
 
-/// One run of the job; with events if `disturb`. The hash of its weights.
-Result<std::string> run(const Options& options, train::JobConfig config, bool disturb,
+void disturb(const Options& options, ChaosCluster& cluster, ChaosTimeline& timeline) {
+  Disturber chaos(cluster, options.nodes, options.seed);
+  for (std::size_t i = 0; i < options.events && timeline.wait_for_progress(i, options.events);
+       ++i) {
+    const auto kind = chaos.choose();
+    timeline.begin_event(kind != Disturber::Kind::head);
+    const auto begin = Clock::now();
+    const auto what = chaos.act(kind);
+    if (!what.ok()) {
+      std::printf("%s\n", what.error().message.c_str());
+      continue;
+    }
+    const auto times = timeline.wait_for_recovery(15s);
+    const auto after = [&](const std::optional<Clock::time_point>& time) {
+      return time ? ms(std::chrono::duration<double>(*time - begin).count()) : std::string("-");
+    };
+    const auto& g = times.generation;
+    std::printf("%-22s %8s %8s %8s %8s %8s %11s\n", what->c_str(), after(times.noticed).c_str(),
+                g ? ms(g->halt_seconds).c_str() : "-", g ? ms(g->place_seconds).c_str() : "-",
+                g ? ms(g->copy_seconds).c_str() : "-", after(times.goes_on).c_str(),
+                after(times.first_step).c_str());
+    std::fflush(stdout);
+  }
+}
+
+/// One run of the job; with events if `disturbed`. The hash of its weights.
+Result<std::string> run(const Options& options, const train::JobConfig& config, bool disturbed,
                         Signals& signals) {
-  TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
-  LocalCluster cluster;
-  TROUPE_ASSIGN(auto head, cluster.start(std::move(runtime_options), options.nodes, 1));
-  std::atomic<bool> interrupted = false;
-  Timeline timeline;
-  const auto subscription = head->subscribe([&](const View&, const auto& departures) {
-    if (!departures.empty()) timeline.on_departure();
-  });
-  train::JobRunner runner(*head, std::move(config), {}, timeline);
-  signals.on_signal([&](int) {
-    interrupted = true;
-    runner.cancel();
-  });
-  TROUPE_TRY(cluster.wait_for_nodes(*head, interrupted));
+  ChaosCluster cluster(config.checkpoint.directory, options.node);
+  TROUPE_ASSIGN(auto client, cluster.start(options.nodes));
+  ChaosTimeline timeline;
+  const auto subscription =
+      client.runtime->subscribe([&](const View&, const auto&) { timeline.on_view(); });
+  TROUPE_ASSIGN(const auto job, client.ask<std::uint64_t>(train::SubmitJob{config.to_toml()}));
+  signals.on_signal([&](int) { client.cancel(job); });
   std::thread disturber;
-  if (disturb)
-    disturber = std::thread([&] {
-      Disturber chaos(cluster, options.nodes, options.seed);
-      for (std::size_t i = 0; i < options.events && timeline.wait_for_progress(i, options.events);
-           ++i) {
-        timeline.begin_event();
-        const auto begin = Clock::now();
-        const auto what = chaos.act();
-        if (!what.ok()) {
-          std::printf("%-20s %s\n", "join", what.error().message.c_str());
-          continue;
-        }
-        const auto times = timeline.wait_for_recovery(std::chrono::seconds(15));
-        const auto after = [&](const std::optional<Clock::time_point>& time) {
-          return time && *time > begin ? fmt::format("{:.0f}", ms(*time - begin))
-                                       : std::string("-");
-        };
-        std::printf("%-20s %12s %12s %12s\n", what->c_str(), after(times.departure).c_str(),
-                    after(times.change).c_str(), after(times.first_step).c_str());
-        std::fflush(stdout);
-      }
-    });
-  auto ended = runner.run();
+  if (disturbed) disturber = std::thread([&] { disturb(options, cluster, timeline); });
+  const auto ended = client.follow(job, timeline);
+  if (!ended.ok()) timeline.on_ended({});  // the disturber waits for it
   if (disturber.joinable()) disturber.join();
   signals.on_signal({});
-  head->unsubscribe(subscription);
-  head->stop();
+  client.runtime->unsubscribe(subscription);
+  client.jobs = nullptr;
+  client.runtime->stop();
   TROUPE_TRY(ended);
+  if (ended->code != 0) return Error{static_cast<Code>(ended->code), ended->message};
   return ended->sha256;
 }
 
 Result<int> chaos(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto config, train::load_job(options.job, options.overrides));
-  config.checkpoint.directory /= "chaos";
+  config.checkpoint.directory = std::filesystem::absolute(config.checkpoint.directory / "chaos");
   std::printf("undisturbed, on %zu nodes\n", options.nodes);
   std::fflush(stdout);
   TROUPE_ASSIGN(const auto expected, run(options, config, false, signals));
-  std::printf("sha256: %s\n\nwith %zu events, seed %llu; ms after each event\n", expected.c_str(),
-              options.events, static_cast<unsigned long long>(options.seed));
-  std::printf("%-20s %12s %12s %12s\n", "EVENT", "NOTICED", "GOES ON", "FIRST STEP");
+  std::printf(
+      "sha256: %s\n\nwith %zu events, seed %llu; ms: of what halting, placing and copying the "
+      "state "
+      "took,\nand after the event until it was noticed, the job went on, and had a step done\n",
+      expected.c_str(), options.events, static_cast<unsigned long long>(options.seed));
+  std::printf("%-22s %8s %8s %8s %8s %8s %11s\n", "EVENT", "NOTICED", "HALT", "PLACE", "COPY",
+              "GOES ON", "FIRST STEP");
   std::fflush(stdout);
   TROUPE_ASSIGN(const auto disturbed, run(options, config, true, signals));
   std::printf("sha256: %s\n", disturbed.c_str());
@@ -224,7 +179,9 @@ Result<int> chaos(const Options& options, Signals& signals) {
 
 void add_chaos(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand(
-      "chaos", "Run a job while killing, pausing, stopping and adding nodes; compare its weights");
+      "chaos",
+      "Run a job while killing, pausing, draining and adding nodes and killing the head; compare "
+      "its weights");
   auto options = std::make_shared<Options>();
   command->add_option("job", options->job, "job file (TOML)")->required();
   command->add_option("--nodes", options->nodes, "node processes at the beginning")

@@ -35,6 +35,7 @@ struct Options {
   NodeOptions node;
   std::string store;
   bool standby = false;
+  bool quiet = false;
   double headless = 120;  ///< seconds
 };
 
@@ -56,7 +57,8 @@ Result<std::unique_ptr<Runtime>> start(const Options& options, Signals& signals)
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.headless));
   if (options.standby) {
     runtime_options.lead_timeout = std::chrono::hours(24 * 365);
-    std::printf("standby: leads as soon as no other head of %s does\n", options.store.c_str());
+    if (!options.quiet)
+      std::printf("standby: leads as soon as no other head of %s does\n", options.store.c_str());
     std::fflush(stdout);
   }
   signals.on_signal([store](int) { store->cancel(); });
@@ -77,14 +79,15 @@ Result<int> run_head(const Options& options, Signals& signals) {
       (void)runtime->wait_until_out(std::chrono::milliseconds(200));
     stop.set();
   });
-  std::printf("head listens at %s; nodes join with: troupe node --head %s\n",
-              transport::to_string(runtime->address()).c_str(),
-              transport::to_string(runtime->address()).c_str());
+  if (!options.quiet)
+    std::printf("head listens at %s; nodes join with: troupe node --head %s\n",
+                transport::to_string(runtime->address()).c_str(),
+                transport::to_string(runtime->address()).c_str());
   std::fflush(stdout);
 
   stop.wait();
   if (const auto out = runtime->membership_status(); !out.ok()) return out.error();
-  std::printf("stopping: jobs end at a step boundary with a checkpoint\n");
+  if (!options.quiet) std::printf("stopping: jobs end at a step boundary with a checkpoint\n");
   service.reset();
   runtime->stop();
   return kSuccess;
@@ -103,6 +106,7 @@ void add_head(CLI::App& app, Context& context) {
   command->add_option("--store", options->store,
                       "keep the cluster's state in sqlite:PATH or etcd://HOST:PORT/PREFIX: nodes "
                       "then go on without their head, and the next one with this store takes over");
+  command->add_flag("--quiet", options->quiet, "print errors only");
   command->add_flag("--standby", options->standby,
                     "wait, for however long, until no other head of the store leads");
   command

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tools/commands.hpp"
+#include "tools/drainer.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace troupe::tool {
@@ -12,19 +13,24 @@ namespace {
 struct Options {
   NodeOptions node;
   bool quiet = false;
-  double join_timeout = 10;  ///< seconds
+  double join_timeout = 10;   ///< seconds
+  double drain_timeout = 25;  ///< seconds
 };
 
 Result<int> run_node(const Options& options, Signals& signals) {
-  TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options());
+  const auto context = std::make_shared<train::NodeContext>();
+  TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options(context));
   runtime_options.wait_for_head = true;
   runtime_options.join_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.join_timeout));
   TROUPE_ASSIGN(auto runtime, options.node.join(std::move(runtime_options)));
   std::atomic<bool> interrupted = false;
+  Drainer drainer(
+      *runtime, [context] { return context->idle(); },
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
   signals.on_signal([&](int) {
     interrupted = true;
-    runtime->stop();  // leaves in order; ends the wait below
+    drainer.drain();  // ends the wait below when it is done
   });
   if (!options.quiet) {
     std::printf("node %s joined the cluster of %s, listens at %s\n",
@@ -33,7 +39,7 @@ Result<int> run_node(const Options& options, Signals& signals) {
     std::fflush(stdout);
   }
 
-  while (!interrupted && runtime->membership_status().ok())
+  while (runtime->membership_status().ok())
     (void)runtime->wait_until_out(std::chrono::seconds(3600));
 
   const Status status = runtime->membership_status();
@@ -61,6 +67,11 @@ void add_node(CLI::App& app, Context& context) {
                    "seconds to wait for a head and to get in")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 1e6));
+  command
+      ->add_option("--drain-timeout", options->drain_timeout,
+                   "seconds, after it was told to stop, in which others take over its work")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
   command->add_flag("--quiet", options->quiet, "print errors only");
   command->callback([&context, options] {
     context.run = [&context, options] {

@@ -24,9 +24,10 @@ void print_text(const View& view, NodeId self, const train::JobTable& table) {
   for (const auto& member : view.members) {
     if (!shown(view, self, member)) continue;
     const bool head = member.node == view.head;
-    std::printf("%-16s %-10s %-22s %8u %6s\n", member.name.c_str(), short_name(member.node).c_str(),
-                transport::to_string(member.address).c_str(), member.process,
-                head ? "head" : std::to_string(member.slots).c_str());
+    std::printf("%-16s %-10s %-22s %8u %6s%s\n", member.name.c_str(),
+                short_name(member.node).c_str(), transport::to_string(member.address).c_str(),
+                member.process, head ? "head" : std::to_string(member.slots).c_str(),
+                member.draining ? "  draining" : "");
   }
   if (table.jobs.empty()) {
     std::printf("no jobs\n");
@@ -54,6 +55,7 @@ void print_json(const View& view, NodeId self, const train::JobTable& table) {
                                {"address", transport::to_string(member.address)},
                                {"process", member.process},
                                {"slots", member.slots},
+                               {"draining", member.draining},
                                {"head", member.node == view.head}});
   for (const auto& job : table.jobs)
     root["jobs"].push_back({{"job", job.job},

@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,42 +22,6 @@ struct Options {
   bool json = false;
 };
 
-/// Shows a job's events until it ends.
-Result<int> watch(Client& client, std::uint64_t job, train::JobObserver& progress,
-                  Signals& signals) {
-  caf::scoped_actor self{client.runtime->system()};
-  signals.on_signal([&client, job](int) { caf::anon_send(client.jobs, train::CancelJob{job}); });
-  bool running = true, started = false, headless = false;
-  Result<int> outcome = kSuccess;
-  while (running) {
-    self->monitor(client.jobs);
-    TROUPE_TRY(client.ask<train::JobRecord>(self, train::WatchJob{job}));
-    bool receiving = true;
-    self->receive_while(receiving)(
-        [&](const train::JobStarted& x) {
-          if (!std::exchange(started, true)) progress.on_started(x);
-        },
-        [&](const train::StepFinished& x) { progress.on_step(x); },
-        [&](const train::EpochFinished& x) { progress.on_epoch(x); },
-        [&](const train::CheckpointWritten& x) { progress.on_checkpoint(x); },
-        [&](const train::Notice& x) { progress.on_notice(x); },
-        [&](const train::JobEnded& x) {
-          progress.on_ended(x);
-          if (x.code != 0) outcome = Error{static_cast<Code>(x.code), x.message};
-          receiving = running = false;
-        },
-        [&](const caf::down_msg&) {
-          headless = true;
-          receiving = false;
-        });
-    if (!std::exchange(headless, false)) continue;
-    progress.on_notice({"the cluster's head is gone; the job goes on, waiting for another head"});
-    TROUPE_TRY(client.find_next_head());
-    progress.on_notice({"another head leads the cluster"});
-  }
-  return outcome;
-}
-
 Result<int> submit(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto config, train::load_job(options.job, options.overrides));
   TROUPE_ASSIGN(auto client, Client::connect(options.node));
@@ -73,8 +36,12 @@ Result<int> submit(const Options& options, Signals& signals) {
                      .log_every = config.operation.log_every},
                     clock);
   JsonLines json_lines(stdout, clock);
-  if (options.json) return watch(client, job, json_lines, signals);
-  return watch(client, job, progress, signals);
+  signals.on_signal([&client, job](int) { client.cancel(job); });
+  train::JobObserver& observer =
+      options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
+  TROUPE_ASSIGN(const auto ended, client.follow(job, observer));
+  if (ended.code != 0) return Error{static_cast<Code>(ended.code), ended.message};
+  return kSuccess;
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ void Participant::leave() {
   run([this] { machine_->leave(now()); });
 }
 
+void Participant::drain(NodeId node) {
+  run([this, node] { machine_->drain(node, now()); });
+}
+
 // Events. Those of the liveness transport are there already; the other's are posted, in order.
 
 void Participant::Port::on_connected(transport::PeerId peer, const transport::PeerInfo& info) {

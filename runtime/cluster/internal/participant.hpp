@@ -41,6 +41,8 @@ public:
   void begin();
   /// Asks to go; Events::on_out follows.
   void leave();
+  /// Asks for a member to leave.
+  void drain(NodeId node);
 
 protected:
   // On the liveness thread.

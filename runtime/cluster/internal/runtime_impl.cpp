@@ -212,6 +212,17 @@ void RuntimeImpl::unsubscribe(std::uint64_t subscription) {
   board_.unsubscribe(subscription);
 }
 
+Status RuntimeImpl::drain(NodeId node) {
+  const auto view = board_.view();
+  if (!view || view->find(node) == nullptr)
+    return {Code::not_found, fmt::format("there is no member {}", short_name(node))};
+  if (node == view->head)
+    return {Code::failed_precondition,
+            "the head cannot be drained; stop it, and start another where there is a store"};
+  participant_->drain(node);
+  return {};
+}
+
 Status RuntimeImpl::membership_status() const {
   const auto out = board_.out();
   return out ? Status(*out) : Status();

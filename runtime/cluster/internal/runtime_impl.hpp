@@ -57,6 +57,7 @@ public:
   Status wait_for_nodes(std::size_t count, Duration timeout) override;
   std::uint64_t subscribe(ViewCallback on_change) override;
   void unsubscribe(std::uint64_t subscription) override;
+  Status drain(NodeId node) override;
   Status membership_status() const override;
   Status wait_until_out(Duration timeout) override;
   Status register_name(const std::string& name, const caf::actor& actor) override;

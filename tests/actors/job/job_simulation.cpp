@@ -125,7 +125,33 @@ void JobSimulation::disturb() {
     return machine_->joined(node, now());
   }
   const NodeId victim = living[random_() % living.size()];
-  return random_() % 2 == 0 ? kill(victim) : cut(victim);
+  switch (random_() % 3) {
+    case 0:
+      return kill(victim);
+    case 1:
+      return cut(victim);
+    default:
+      return drain(victim);
+  }
+}
+
+/// It is to leave, and goes when it has no work, or when it has waited for long enough.
+void JobSimulation::drain(NodeId victim) {
+  if (!headed()) return after(10'000, [=, this] { drain(victim); });
+  const auto is_it = [victim](const JobNode& x) { return x.node == victim; };
+  const auto at = std::find_if(members_.begin(), members_.end(), is_it);
+  if (at == members_.end()) return;
+  draining_.insert(victim);
+  machine_->draining(victim, now());
+  leave_when_idle(victim);
+}
+
+void JobSimulation::leave_when_idle(NodeId victim) {
+  after(10'000, [=, this] {
+    if (!alive(victim) || end_) return;
+    if (!nodes_[victim].reducers.empty()) return leave_when_idle(victim);
+    put_out(victim, "it left");
+  });
 }
 
 void JobSimulation::kill(NodeId victim) {
@@ -216,36 +242,38 @@ void JobSimulation::inherit(const std::map<NodeId, Node>& found) {
   inherited.epochs = next_epoch_;
   inherited.begun = begun_ > 0;
   for (const auto& member : members_)
-    send(kHead, member.node, [=, this, id = member.node] {
+    send(kHead, member.node, [=, this, id = member.node, head = head_] {
       std::erase_if(nodes_[id].reducers, [&](const auto& x) {
         return x.first != inherited.generation && x.first <= inherited.last_generation;
       });
-      adopt(id, inherited.generation, inherited.steps, inherited.epochs);
+      adopt(id, head, inherited);
     });
   for (const auto& node : std::exchange(joining_, {})) members_.push_back(node);
   machine_ = std::make_unique<JobMachine>(machine_options(options_), *this, *this);
-  machine_->inherit(inherited, members_, now());
+  auto usable = members_;
+  std::erase_if(usable, [this](const JobNode& x) { return draining_.contains(x.node); });
+  machine_->inherit(inherited, usable, now());
   if (cancelled_) machine_->cancel(now());
 }
 
-/// A reducer tells its new head what that has missed.
-void JobSimulation::adopt(NodeId id, std::uint64_t generation, std::uint64_t steps,
-                          std::uint64_t epochs) {
+/// A reducer tells its new head what that has missed. What an earlier head says comes too late.
+void JobSimulation::adopt(NodeId id, std::uint64_t head, const Inherited& inherited) {
   auto& node = nodes_[id];
+  const auto generation = inherited.generation;
   const auto at = node.reducers.find(generation);
-  if (at == node.reducers.end()) return;
+  if (at == node.reducers.end() || head < at->second.head) return;
   auto& reducer = at->second;
-  reducer.head = head_;
+  reducer.head = head;
   if (reducer.index == 0) {
-    if (node.steps > steps)
-      to_head(id, head_, [=, this, last = node.steps - 1] { machine_->step({last, 0, 0, 0}); });
+    if (node.steps > inherited.steps)
+      to_head(id, head, [=, this, last = node.steps - 1] { machine_->step({last, 0, 0, 0}); });
     for (const auto& epoch : node.epochs)
-      if (epoch.epoch >= epochs) to_head(id, head_, [=, this] { machine_->epoch(epoch); });
+      if (epoch.epoch >= inherited.epochs) to_head(id, head, [=, this] { machine_->epoch(epoch); });
   }
   if (!reducer.finished) return;
   evaluate(id, generation);
   if (reducer.index == 0)
-    to_head(id, head_, [=, this] { machine_->last_step({generation, total()}); });
+    to_head(id, head, [=, this] { machine_->last_step({generation, total()}); });
 }
 
 // --- what the machine wants ----------------------------------------------------------------------
@@ -312,12 +340,13 @@ void JobSimulation::halt(std::uint64_t generation, std::size_t index) {
   });
 }
 
-void JobSimulation::pull(std::uint64_t generation, std::size_t index, std::size_t from) {
-  const NodeId to = place_of(generation, index), source = place_of(generation, from);
+void JobSimulation::pull(std::uint64_t generation, std::size_t index, const StateSource& from) {
+  const NodeId to = place_of(generation, index), source = place_of(from.generation, from.index);
   if (!alive(to) || !alive(source))
     return by_head(1000, [=, this] {
       machine_->not_pulled(generation, index, {Code::unavailable, "it is gone"}, now());
     });
+  watch_pull(generation, index, source);
   send(source, to, [=, this, head = head_] {
     auto& node = nodes_[to];
     const auto at = node.reducers.find(generation);
@@ -330,6 +359,17 @@ void JobSimulation::pull(std::uint64_t generation, std::size_t index, std::size_
     to_head(to, head, [=, this, steps = node.steps, state = nodes_[source].state] {
       machine_->pulled(generation, index, {steps, fmt::format("{:x}", state)}, now());
     });
+  });
+}
+
+/// Its request fails if the source is lost before it answers.
+void JobSimulation::watch_pull(std::uint64_t generation, std::size_t index, NodeId source) {
+  by_head(10'000, [=, this] {
+    if (end_ || generation != placements_.rbegin()->first || now_ > 600'000'000) return;
+    const bool there = std::any_of(members_.begin(), members_.end(),
+                                   [=](const JobNode& x) { return x.node == source; });
+    if (there && alive(source)) return watch_pull(generation, index, source);
+    machine_->not_pulled(generation, index, {Code::unavailable, "its source is gone"}, now());
   });
 }
 

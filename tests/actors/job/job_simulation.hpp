@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,7 @@ private:
   void deploy(std::uint64_t generation, const std::vector<JobNode>& nodes) override;
   void discard(std::uint64_t generation) override;
   void halt(std::uint64_t generation, std::size_t index) override;
-  void pull(std::uint64_t generation, std::size_t index, std::size_t from) override;
+  void pull(std::uint64_t generation, std::size_t index, const StateSource& source) override;
   void begin(std::size_t index, const Begin& begin) override;
   void save(std::uint64_t generation, std::size_t index, bool final_weights) override;
   void ended(const JobEnded& end) override { end_ = end; }
@@ -118,13 +119,16 @@ private:
   void disturb();
   void kill(NodeId victim);
   void cut(NodeId victim);
+  void drain(NodeId victim);
+  void leave_when_idle(NodeId victim);
   void put_out(NodeId victim, const char* why);
   void lose_head();
   void start_head();
   void inherit(const std::map<NodeId, Node>& found);
-  void adopt(NodeId id, std::uint64_t generation, std::uint64_t steps, std::uint64_t epochs);
+  void adopt(NodeId id, std::uint64_t head, const Inherited& inherited);
   void deploy_on(NodeId node, std::uint64_t generation, std::size_t index);
   void tell_ready(NodeId node, std::uint64_t generation, std::size_t index);
+  void watch_pull(std::uint64_t generation, std::size_t index, NodeId source);
   void watch_save(NodeId node, std::uint64_t generation, bool final_weights);
   void compute(NodeId node, std::uint64_t generation);
   void take_partial(NodeId node, std::uint64_t generation, std::uint64_t step, std::size_t from,
@@ -149,6 +153,7 @@ private:
   std::map<NodeId, Node> nodes_;
   std::vector<JobNode> members_;  ///< as the control store has them
   std::vector<JobNode> joining_;  ///< while there is no head
+  std::set<NodeId> draining_;
   std::uint64_t next_node_ = 1;
   std::map<std::uint64_t, std::vector<JobNode>> placements_;
   std::optional<JobEnded> end_;

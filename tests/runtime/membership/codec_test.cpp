@@ -21,6 +21,7 @@ Member some_member(std::uint64_t number) {
   member.process = 99;
   member.slots = 4;
   member.joined = number;
+  member.draining = number % 2 == 0;
   return member;
 }
 
@@ -45,7 +46,8 @@ std::vector<Message> one_of_each() {
           Forget{{7, 4}},
           Takeover{kProtocol, 3, 17, some_member(5), {}},
           Followed{3, some_view()},
-          Superseded{4}};
+          Superseded{4},
+          Drain{{7, 2}}};
 }
 
 TEST(Codec, reads_back_every_kind_of_message) {

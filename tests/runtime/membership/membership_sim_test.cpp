@@ -86,7 +86,7 @@ private:
   void start() { sim_.start_node(pick(0, 1) == 0 ? "node" : ""); }
 
   void fault() {
-    switch (pick(0, 10)) {
+    switch (pick(0, 11)) {
       case 0:
         return sim_.kill(victim());
       case 1:
@@ -109,6 +109,8 @@ private:
         return succeed();
       case 10:
         return cut_one_way(victim(), any());
+      case 11:
+        return sim_.drain(any(), any());
     }
   }
   void pause(std::size_t p) {

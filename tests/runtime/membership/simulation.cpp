@@ -153,6 +153,12 @@ void Simulation::leave(Process p) {
   perform(p);
 }
 
+void Simulation::drain(Process p, Process node) {
+  if (!procs_[p].alive || procs_[p].paused) return;
+  procs_[p].machine->drain(procs_[node].id, now_);
+  perform(p);
+}
+
 void Simulation::inject(Process from, Process to, std::optional<Message> message) {
   for (std::size_t c = 0; c < connections_.size(); ++c) {
     const Connection& connection = connections_[c];

@@ -58,6 +58,8 @@ public:
   /// Breaks a connection for actors between the two, if there is one.
   void reset_connection(Process a, Process b);
   void leave(Process p);
+  /// `p` asks for `node` to leave.
+  void drain(Process p, Process node);
   /// `to` gets a message, or bytes that are none, from `from`'s connection.
   void inject(Process from, Process to, std::optional<Message> message);
 
