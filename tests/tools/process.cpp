@@ -104,8 +104,13 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-Head::Head(std::vector<std::string> environment)
-    : process({"head", "--listen", "127.0.0.1:0"}, std::move(environment)) {
+Head::Head(std::vector<std::string> environment, std::vector<std::string> options)
+    : process(
+          [&] {
+            options.insert(options.begin(), {"head", "--listen", "127.0.0.1:0"});
+            return std::move(options);
+          }(),
+          std::move(environment)) {
   EXPECT_TRUE(process.read_until("nodes join")) << process.output();
   std::smatch match;
   EXPECT_TRUE(std::regex_search(process.output(), match, std::regex("127.0.0.1:([0-9]+)")));

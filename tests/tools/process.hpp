@@ -46,7 +46,7 @@ private:
 
 /// A running `troupe head` on a free port of loopback, and where it listens.
 struct Head {
-  explicit Head(std::vector<std::string> environment = {});
+  explicit Head(std::vector<std::string> environment = {}, std::vector<std::string> options = {});
   Process process;
   std::uint16_t port = 0;
   std::string address;
