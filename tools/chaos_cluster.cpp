@@ -67,8 +67,8 @@ Result<Client> ChaosCluster::start(std::size_t nodes) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error)
-    return Error{Code::io_error, fmt::format("cannot make the folder {}: {}", folder_.string(),
-                                             error.message())};
+    return Error{Code::io_error,
+                 fmt::format("cannot make the folder {}: {}", folder_.string(), error.message())};
   TROUPE_TRY(start_head());
   for (std::size_t i = 0; i < nodes; ++i) TROUPE_TRY(add_node());
   TROUPE_ASSIGN(auto client, Client::connect(options_, true));
@@ -91,9 +91,9 @@ void ChaosCluster::kill_head() {
 }
 
 Status ChaosCluster::add_node() {
-  std::vector<std::string> arguments{"troupe", "node", "--head", options_.head, "--name",
-                                     fmt::format("node-{}", ++started_), "--join-timeout", "30",
-                                     "--quiet"};
+  std::vector<std::string> arguments{"troupe",         "node",   "--head",
+                                     options_.head,    "--name", fmt::format("node-{}", ++started_),
+                                     "--join-timeout", "30",     "--quiet"};
   if (options_.no_shared_memory) arguments.emplace_back("--no-shared-memory");
   TROUPE_ASSIGN(const pid_t pid, spawn_self(std::move(arguments), options_.token));
   nodes_.push_back(pid);

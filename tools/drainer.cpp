@@ -32,7 +32,8 @@ void Drainer::work() {
   constexpr auto kLook = std::chrono::milliseconds(10);
   const auto until = std::chrono::steady_clock::now() + patience_;
   // Out in any way ends the wait.
-  while (!ending_ && std::chrono::steady_clock::now() < until && !runtime_.wait_until_out(kLook).ok())
+  while (!ending_ && std::chrono::steady_clock::now() < until &&
+         !runtime_.wait_until_out(kLook).ok())
     if (const Member* self = runtime_.view().find(runtime_.id());
         self != nullptr && self->draining && is_idle_())
       break;

@@ -14,6 +14,7 @@ int exit_code(const Error& error) {
     case Code::address_in_use:
       return kBadInput;
     case Code::unavailable:
+    case Code::stale_generation:
     case Code::deadline_exceeded:
     case Code::permission_denied:
     case Code::version_mismatch:

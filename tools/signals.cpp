@@ -36,6 +36,7 @@ Signals::Signals() {
 
 void Signals::on_signal(std::function<void(int)> callback) {
   MutexLock lock(mutex_);
+  while (calling_) called_.wait(mutex_);
   callback_ = std::move(callback);
 }
 
@@ -49,12 +50,16 @@ void Signals::wait() {
     {
       MutexLock lock(mutex_);
       callback = callback_;
+      calling_ = callback != nullptr && !first;
     }
     if (!callback) _exit(kInterrupted);
     const auto now = std::chrono::steady_clock::now();
     if (!first) {
       first = now;
       callback(number);
+      MutexLock lock(mutex_);
+      calling_ = false;
+      called_.notify_all();
     } else if (now - *first > kOneAndTheSame) {
       _exit(kInterrupted);
     }

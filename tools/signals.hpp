@@ -20,13 +20,16 @@ public:
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// The last one given counts.
+  /// The last one given counts. Returns when a call of the one before, if there is one, is over;
+  /// not from inside such a call.
   void on_signal(std::function<void(int signal)> callback);
 
 private:
   void wait();
 
   Mutex mutex_;
+  CondVar called_;
+  bool calling_ TROUPE_GUARDED_BY(mutex_) = false;
   std::function<void(int)> callback_ TROUPE_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -67,6 +67,10 @@ struct ElasticConfig {
   std::uint32_t min_nodes = 1;      ///< with fewer it waits for more
   std::uint32_t max_nodes = 0;      ///< it uses no more; 0: as many as there are, up to its ranks
   std::uint64_t wait_seconds = 60;  ///< below min_nodes, before it stops with a checkpoint
+  /// A node whose ranks take so many times as long as those of the others is reported, or dropped;
+  /// 0: never.
+  double straggler_factor = 2;
+  double drop_straggler_factor = 0;
 };
 
 /// Everything that a job is. The result is a function of `model`, `data` (the files' content, not

@@ -7,6 +7,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include "actors/train/messages.hpp"
+#include "actors/train/warmer.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
 namespace troupe::train {
@@ -18,6 +19,8 @@ using namespace std::chrono_literals;
 constexpr auto kHaltTimeout = 10s;
 constexpr auto kPullTimeout = 120s;
 constexpr auto kSaveTimeout = 120s;
+/// And a node to read the data.
+constexpr auto kWarmUpTimeout = 120s;
 constexpr auto kTick = 250ms;
 
 struct Tick {};
@@ -56,6 +59,18 @@ struct State final : JobEffects {
     }
     machine.inherit(inherited, setup.nodes, now());
     if (inherited.cancelled) machine.cancel(now());
+  }
+
+  /// The job takes a node in once it is ready, or says why it does not.
+  void warm_up(const NodeWarming& x) {
+    self->request(x.warmer, kWarmUpTimeout, WarmUp{})
+        .then(
+            [this, node = x.node](const Warm& warm) {
+              const auto code = static_cast<Code>(warm.code);
+              if (code == Code::ok) return machine.joined(node, warm.data_hash, now());
+              machine.unfit(node, {code, warm.message});
+            },
+            [](caf::error&) {});  // the node is lost
   }
 
   void on_deployed(Deployed& x) {
@@ -127,9 +142,10 @@ caf::behavior job(Self* self, JobActorSetup setup) {
       [=](const CheckpointWritten& x) { state->setup.observer->on_checkpoint(x); },
       [=](const Notice& x) { state->setup.observer->on_notice(x); },
       [=](const LastStepDone& x) { state->machine.last_step(x); },
+      [=](const Pace& x) { state->machine.pace(x, now()); },
       [=](const Failed& x) { state->machine.failed(x, now()); },
-      [=](const NodeJoined& x) { state->machine.joined(x.node, now()); },
       [=](const NodeDeparted& x) { state->machine.departed(x.node, x.reason, now()); },
+      [=](const NodeWarming& x) { state->warm_up(x); },
       [=](const NodeDraining& x) { state->machine.draining(x.node, now()); },
       [=](CancelRequested) { state->machine.cancel(now()); },
       [=](Tick) {

@@ -30,10 +30,12 @@ struct DeploymentFailed {
   std::uint64_t generation = 0;
   Error reason;
 };
-/// A node with slots is in the cluster, or left it.
-struct NodeJoined {
+/// A node with slots is in the cluster, and gets ready for the job.
+struct NodeWarming {
   JobNode node;
+  caf::actor warmer;
 };
+/// A node has left the cluster.
 struct NodeDeparted {
   NodeId node;
   Error reason;
@@ -65,7 +67,7 @@ caf::actor spawn_job_actor(caf::actor_system& system, JobActorSetup setup);
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::Deployed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::DeploymentFailed)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeJoined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeDeparted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeWarming)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::NodeDraining)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train::CancelRequested)

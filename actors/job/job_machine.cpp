@@ -21,6 +21,7 @@ JobMachine::JobMachine(Options options, JobEffects& effects, JobObserver& observ
     : options_(std::move(options)),
       effects_(effects),
       observer_(observer),
+      stragglers_(options_.stragglers),
       started_(options_.started) {}
 
 void JobMachine::start(std::vector<JobNode> nodes, TimePoint now) {
@@ -41,6 +42,7 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
   started_.parameters = inherited.parameters;
   started_.first_step = inherited.first_step;
   started_.nodes = static_cast<std::uint32_t>(current_.nodes.size());
+  stragglers_.begin(current_.nodes.size());
   steps_done_ = reported_ = inherited.steps;
   epochs_evaluated_ = inherited.epochs;
   phase_ = Phase::running;
@@ -53,12 +55,22 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
 
 // --- who is there --------------------------------------------------------------------------------
 
-void JobMachine::joined(const JobNode& node, TimePoint now) {
+void JobMachine::joined(const JobNode& node, const std::string& data_hash, TimePoint now) {
   if (std::find(members_.begin(), members_.end(), node) != members_.end()) return;
+  if (!data_hash.empty() && !data_.first.empty() && data_hash != data_.first)
+    return unfit(node, {Code::invalid_argument,
+                        fmt::format("it reads other data than {} ({} and {}); give every node the "
+                                    "same files",
+                                    data_.second, data_hash, data_.first)});
   members_.push_back(node);
   if (phase_ == Phase::waiting) return place(now);
   if (phase_ == Phase::running && choose() != current_.nodes)
     change(fmt::format("node '{}' ({}) joined", node.name, short_name(node.node)), now);
+}
+
+void JobMachine::unfit(const JobNode& node, const Error& reason) {
+  observer_.on_notice({fmt::format("node '{}' ({}) joined and is left out: {}", node.name,
+                                   short_name(node.node), reason.message)});
 }
 
 void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
@@ -335,6 +347,7 @@ void JobMachine::begin(TimePoint now) {
   steps_done_ = current_.holders.front().steps_done;
   phase_ = Phase::running;
   saving_ = false;
+  stragglers_.begin(current_.nodes.size());
   if (!std::exchange(has_begun_, true)) {
     if (auto status = effects_.starting(); !status.ok()) {
       has_begun_ = false;
@@ -412,6 +425,19 @@ void JobMachine::last_step(const LastStepDone& x) {
   steps_done_ = x.steps_done;
   save_tried_.assign(current_.holders.size(), false);
   save_next(true);
+}
+
+void JobMachine::pace(const Pace& x, TimePoint now) {
+  if (phase_ != Phase::running || x.generation != current_.number) return;
+  const auto verdict = stragglers_.pace(x.index, x.seconds);
+  if (!verdict) return;
+  const JobNode& node = current_.nodes[x.index];
+  const auto what = fmt::format("node '{}' ({}) is a straggler: {}", node.name,
+                                short_name(node.node), verdict->sentence);
+  if (!verdict->drop || members_.size() <= std::max(1u, options_.min_nodes))
+    return observer_.on_notice({what});
+  std::erase(members_, node);
+  change(what + "; the job drops it", now);
 }
 
 // --- the end -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/job/straggler_watch.hpp"
 #include "actors/train/events.hpp"
 #include "actors/train/messages.hpp"
 #include "runtime/base/clock.hpp"
@@ -87,6 +88,7 @@ public:
     std::uint32_t min_nodes = 1;               ///< with fewer the job waits
     std::uint32_t max_nodes = 0;               ///< uses no more; 0: as many as there are ranks
     Duration wait = std::chrono::seconds(60);  ///< for nodes, below min_nodes
+    StragglerWatch::Options stragglers = {};
   };
 
   JobMachine(Options options, JobEffects& effects, JobObserver& observer);
@@ -98,7 +100,11 @@ public:
   void inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now);
 
   // What happens in the cluster.
-  void joined(const JobNode& node, TimePoint now);
+  /// A node with slots is there; `data_hash` is of what it reads, where that is known. One that
+  /// reads other data is left out.
+  void joined(const JobNode& node, const std::string& data_hash, TimePoint now);
+  /// A node has come that cannot work for this job.
+  void unfit(const JobNode& node, const Error& reason);
   void departed(NodeId node, const Error& reason, TimePoint now);
   /// It is to leave: the job goes on without it, once others have its state.
   void draining(NodeId node, TimePoint now);
@@ -121,6 +127,7 @@ public:
   void epoch(const EpochFinished& x);
   void evaluated(const Evaluated& x);  ///< of the last epoch
   void last_step(const LastStepDone& x);
+  void pace(const Pace& x, TimePoint now);
   void failed(const Failed& x, TimePoint now);
 
   bool over() const noexcept { return phase_ == Phase::over; }
@@ -182,6 +189,7 @@ private:
   std::optional<std::size_t> actors_;  ///< of next_, once deployed
   std::set<std::string> ready_;        ///< the actors that said so
   std::string change_reason_;
+  StragglerWatch stragglers_;
   TimePoint changed_at_, placed_at_, ready_at_;  ///< of the change that is under way
 
   JobStarted started_;

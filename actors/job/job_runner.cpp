@@ -13,6 +13,7 @@
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/job/job_actor.hpp"
 #include "actors/job/job_graph.hpp"
+#include "actors/job/register.hpp"
 #include "actors/job/takeover.hpp"
 #include "runtime/base/mutex.hpp"
 #include "runtime/graph/deploy.hpp"
@@ -85,6 +86,8 @@ struct JobRunner::State {
       found.actors.erase(at);
     }
   }
+
+  void warm_up(const JobNode& node, const caf::actor& actor);
 
   void queue(std::function<void()> task) {
     MutexLock lock(mutex);
@@ -161,6 +164,20 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
                        {.answer_timeout = kActorTimeout});
 }
 
+/// A node that has come gets ready for the job while the others go on; then the job hears of it.
+/// One that cannot work for it is left out.
+void JobRunner::State::warm_up(const JobNode& node, const caf::actor& actor) {
+  Setup setup;
+  setup.job = options.job;
+  setup.config = config.to_toml();
+  setup.job_actor = actor;
+  runtime.spawn_on_async(node.node, kWarmerType, caf::make_message(std::move(setup)), kActorTimeout,
+                         [actor, node](Result<caf::actor> warmer) {
+                           // One that is lost already will be missed by nobody.
+                           if (warmer.ok()) caf::anon_send(actor, NodeWarming{node, *warmer});
+                         });
+}
+
 Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   std::optional<JobEnded> outcome;
   caf::actor actor;
@@ -179,6 +196,7 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
             ? static_cast<std::uint32_t>(options.nodes)
             : std::min(machine.max_nodes, static_cast<std::uint32_t>(options.nodes));
   machine.wait = std::chrono::seconds(config.elastic.wait_seconds);
+  machine.stragglers = {config.elastic.straggler_factor, config.elastic.drop_straggler_factor};
   setup.observer = &observer;
   // Not before data and nodes were found to be right.
   setup.starting = [this, &resume_from] {
@@ -218,14 +236,14 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   auto known = setup.nodes;
   actor = spawn_job_actor(runtime.system(), std::move(setup));
   const auto subscription = runtime.subscribe(
-      [&actor, known](const View& view, const std::vector<Departure>& departures) mutable {
+      [this, &actor, known](const View& view, const std::vector<Departure>& departures) mutable {
         for (const auto& x : departures) caf::anon_send(actor, NodeDeparted{x.node, x.reason});
         for (const auto& member : view.members)
           if (member.draining) caf::anon_send(actor, NodeDraining{member.node});
         for (auto& node : nodes_in(view)) {
           if (std::find(known.begin(), known.end(), node) != known.end()) continue;
           known.push_back(node);
-          caf::anon_send(actor, NodeJoined{node});
+          warm_up(node, actor);
         }
       });
   // What happened before the subscription would be missed.
@@ -235,7 +253,8 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
       caf::anon_send(actor, NodeDeparted{node.node, {Code::unavailable, "it left the cluster"}});
   for (const auto& member : view.members)
     if (member.draining) caf::anon_send(actor, NodeDraining{member.node});
-  for (const auto& node : nodes_in(view)) caf::anon_send(actor, NodeJoined{node});
+  for (const auto& node : nodes_in(view))
+    if (std::find(known.begin(), known.end(), node) == known.end()) warm_up(node, actor);
   if (!publish(actor)) caf::anon_send(actor, CancelRequested{});
 
   while (!outcome) next_task()();

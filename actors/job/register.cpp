@@ -7,6 +7,7 @@
 #include "actors/train/reducer.hpp"
 #include "actors/train/surveyor.hpp"
 #include "actors/train/trainer.hpp"
+#include "actors/train/warmer.hpp"
 #include "runtime/graph/messages.hpp"
 
 namespace troupe::train {
@@ -31,6 +32,7 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
   add(config, kReducerType, reducer, context);
+  add(config, kWarmerType, warmer, context);
   config.add_actor_type(
       kSurveyorType, [context](caf::event_based_actor* self) { return surveyor(self, context); });
 }

@@ -12,6 +12,8 @@ namespace troupe::train {
 inline constexpr const char* kLoaderType = "troupe.loader";
 inline constexpr const char* kTrainerType = "troupe.trainer";
 inline constexpr const char* kReducerType = "troupe.reducer";
+/// Prepares a node for a job.
+inline constexpr const char* kWarmerType = "troupe.warmer";
 /// Finds a job's actors on a node for a new head.
 inline constexpr const char* kSurveyorType = "troupe.surveyor";
 

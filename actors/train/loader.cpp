@@ -29,7 +29,7 @@ public:
     ready.actor = fmt::format("loader {}", setup_.index);
     if (auto job = context_->job(setup_); job.ok()) {
       job_ = *job;
-      ready.data_hash = job_->train_data().content_hash() + job_->test_data().content_hash();
+      ready.data_hash = job_->data_hash();
     } else {
       ready.code = static_cast<std::uint16_t>(job.code());
       ready.message = job.error().message;

@@ -2,6 +2,7 @@
 
 #include "actors/train/setup.hpp"
 #include "actors/train/surveyor.hpp"
+#include "actors/train/warmer.hpp"
 
 namespace troupe::train {
 
@@ -14,6 +15,8 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Reported>("troupe::train::Reported");
   config.add_message_type<Survey>("troupe::train::Survey");
   config.add_message_type<Surveyed>("troupe::train::Surveyed");
+  config.add_message_type<WarmUp>("troupe::train::WarmUp");
+  config.add_message_type<Warm>("troupe::train::Warm");
   config.add_message_type<Pull>("troupe::train::Pull");
   config.add_message_type<Pulled>("troupe::train::Pulled");
   config.add_message_type<CopyState>("troupe::train::CopyState");
@@ -27,6 +30,7 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Halted>("troupe::train::Halted");
   config.add_message_type<Save>("troupe::train::Save");
   config.add_message_type<Saved>("troupe::train::Saved");
+  config.add_message_type<Pace>("troupe::train::Pace");
   config.add_message_type<Failed>("troupe::train::Failed");
   config.add_message_type<LastStepDone>("troupe::train::LastStepDone");
 }

@@ -139,6 +139,13 @@ struct Saved {
   std::string sha256;  ///< of the final weights' file
 };
 
+/// Reducer -> job, about once a second: what a step of one rank takes on its node.
+struct Pace {
+  std::uint64_t generation = 0;
+  std::uint32_t index = 0;
+  double seconds = 0;
+};
+
 /// An actor found something wrong that ends the job.
 struct Failed {
   std::uint64_t generation = 0;
@@ -226,6 +233,10 @@ auto inspect(Inspector& f, Save& x) {
 template <class Inspector>
 auto inspect(Inspector& f, Saved& x) {
   return f(x.steps_done, x.path, x.sha256);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Pace& x) {
+  return f(x.generation, x.index, x.seconds);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Failed& x) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,10 +36,24 @@ public:
   std::uint64_t total_steps() const { return length_.epochs * length_.steps_per_epoch; }
   const ImageDataset& train_data() const { return train_; }
   const ImageDataset& test_data() const { return test_; }
+  /// Equal on all nodes that read the same data.
+  std::string data_hash() const { return train_.content_hash() + test_.content_hash(); }
   const Sampler& sampler() const { return *sampler_; }
   Replica& replica() { return *replica_; }
   const Replica& replica() const { return *replica_; }
   BufferPool& pool() { return pool_; }
+
+  /// What the ranks of this node took to compute. Threads: any.
+  void add_compute(std::chrono::nanoseconds time) {
+    compute_nanos_ += static_cast<std::uint64_t>(time.count());
+    ++computed_;
+  }
+  /// The mean of one rank and step since the last call, in seconds; 0 if there was none.
+  double take_pace() {
+    const auto count = computed_.exchange(0);
+    const auto nanos = static_cast<double>(compute_nanos_.exchange(0));
+    return count == 0 ? 0 : nanos / static_cast<double>(count) / 1e9;
+  }
 
 private:
   JobOnNode(JobConfig config, ImageDataset train, ImageDataset test)
@@ -49,6 +65,7 @@ private:
   std::unique_ptr<const Sampler> sampler_;
   std::unique_ptr<Replica> replica_;
   BufferPool pool_;
+  std::atomic<std::uint64_t> compute_nanos_ = 0, computed_ = 0;
 };
 
 enum class Role : std::uint8_t { loader, trainer, reducer };

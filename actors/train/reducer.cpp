@@ -25,6 +25,8 @@ namespace {
 
 /// How long the copy of another node's state may take.
 constexpr auto kCopyTimeout = std::chrono::seconds(120);
+/// How often a node says how fast it is.
+constexpr auto kPacePeriod = std::chrono::seconds(1);
 
 /// The reducer's state and protocol; lives as long as the actor.
 class Reducer final : public collective::ActorEffects,
@@ -126,6 +128,10 @@ private:
     }
     busy_ += trainers_.size();
     step_began_ = std::chrono::steady_clock::now();
+    if (step_began_ - pace_told_ > kPacePeriod) {
+      pace_told_ = step_began_;
+      reporter_.say(Pace{generation_, setup_.index, job_->take_pace()});
+    }
     for (const auto& trainer : trainers_) self_->send(trainer, StepBegun{generation_, done});
   }
 
@@ -330,7 +336,7 @@ private:
   std::vector<caf::actor> trainers_;  // of this node
   caf::actor checkpointer_;
   std::uint64_t generation_ = 0;
-  std::chrono::steady_clock::time_point step_began_;
+  std::chrono::steady_clock::time_point step_began_, pace_told_;
   bool begun_ = false;
   bool running_ = false;
   bool finished_ = false;  ///< all steps are done

@@ -94,6 +94,7 @@ private:
 
   /// Sends each bucket as soon as backward has finished it, then the extra values.
   Status compute(const StepBegun& step, const Batch& batch) {
+    const auto begun = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(auto input, tensors(batch.images, batch.labels, batch.samples));
     const auto floats = job_->replica().model().flat_size();
     TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
@@ -113,6 +114,7 @@ private:
                       {reinterpret_cast<float*>(gradients.data()), floats},
                       [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
     send_from(0);
+    job_->add_compute(std::chrono::steady_clock::now() - begun);
     self_->send(reducer_,
                 collective::ExtrasReady{step.generation,
                                         step.step,

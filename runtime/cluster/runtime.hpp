@@ -95,9 +95,10 @@ public:
   /// the head.
   virtual Status drain(NodeId node) = 0;
 
-  /// Set when this node is out of the cluster for good; ok() while it is in. `unavailable`: it was
-  /// fenced (suspected and put out), or its head is lost. `cancelled`: it left, or the head ended
-  /// the cluster. `protocol_error`: its head talked nonsense.
+  /// Set when this node is out of the cluster for good; ok() while it is in. `stale_generation`:
+  /// it was fenced (suspected and put out); it may join again as a new node. `unavailable`: its
+  /// head is lost. `cancelled`: it left, or the head ended the cluster. `protocol_error`: its head
+  /// talked nonsense.
   virtual Status membership_status() const = 0;
   /// Waits until this node is out (fenced, head lost, or stop()), or until `timeout`.
   virtual Status wait_until_out(Duration timeout) = 0;

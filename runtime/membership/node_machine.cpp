@@ -237,7 +237,7 @@ void NodeMachine::on(const Heartbeat&, TimePoint) {}  // heard, that is all
 
 void NodeMachine::on(const Fenced& fenced, TimePoint) {
   if (state_ == State::leaving) return go_out({Code::cancelled, "this node left the cluster"});
-  go_out({Code::unavailable, fenced.reason.message});
+  go_out({Code::stale_generation, fenced.reason.message});
 }
 
 void NodeMachine::on(const Ended& ended, TimePoint) {
@@ -372,7 +372,7 @@ void NodeMachine::follow(SharedView view, std::vector<Departure> departures, Tim
   if (view->find(self_.node) == nullptr) {
     if (state_ == State::leaving) return;  // `released` follows
     return go_out(
-        {Code::unavailable,
+        {Code::stale_generation,
          fmt::format("this node is not in generation {} of the cluster any more; start it "
                      "again to join as a new node",
                      view->generation)});

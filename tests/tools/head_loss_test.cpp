@@ -44,15 +44,15 @@ protected:
   std::string start_nodes(const std::string& head, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto name = "node-" + std::to_string(nodes_.size() + 1);
-      nodes_.push_back(std::make_unique<Process>(Arguments{"node", "--head", head, "--name", name}));
+      nodes_.push_back(
+          std::make_unique<Process>(Arguments{"node", "--head", head, "--name", name}));
     }
     for (auto& node : nodes_) EXPECT_TRUE(node->read_until("joined")) << node->output();
     return head;
   }
   std::uint64_t newest_checkpoint() const {
     std::uint64_t newest = 0;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(folder_.path() / "checkpoints")) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "checkpoints")) {
       std::smatch match;
       const auto name = entry.path().filename().string();
       if (std::regex_match(name, match, std::regex("step-([0-9]+)\\.safetensors")))
@@ -138,7 +138,8 @@ TEST_F(HeadLoss, a_standby_elsewhere_takes_over_by_lease) {
   const Arguments kept{"--store", etcd->address("test")};
   Head head({}, kept);
   start_nodes(head.address, 2);
-  Process standby({"head", "--listen", "127.0.0.1:0", "--store", etcd->address("test"), "--standby"});
+  Process standby(
+      {"head", "--listen", "127.0.0.1:0", "--store", etcd->address("test"), "--standby"});
   ASSERT_TRUE(standby.read_until("standby")) << standby.output();
   Process submit({"submit", job_file(500), "--head", head.address});
   ASSERT_TRUE(submit.read_until("epoch 3/")) << submit.output();
@@ -163,8 +164,7 @@ TEST_F(HeadLoss, a_drained_node_leaves_when_others_have_its_state) {
   Process drain({"drain", "node-1", "--head", head.address});
   EXPECT_EQ(drain.wait(), 0) << drain.output();
   EXPECT_EQ(nodes_[0]->wait(), 0) << nodes_[0]->output();
-  EXPECT_NE(nodes_[0]->output().find("left the cluster"), std::string::npos)
-      << nodes_[0]->output();
+  EXPECT_NE(nodes_[0]->output().find("left the cluster"), std::string::npos) << nodes_[0]->output();
   start_nodes(head.address, 1);
   nodes_[1]->signal(SIGTERM);
   EXPECT_EQ(nodes_[1]->wait(), 0) << nodes_[1]->output();

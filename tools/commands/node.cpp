@@ -13,11 +13,13 @@ namespace {
 struct Options {
   NodeOptions node;
   bool quiet = false;
+  bool no_rejoin = false;
   double join_timeout = 10;   ///< seconds
   double drain_timeout = 25;  ///< seconds
 };
 
-Result<int> run_node(const Options& options, Signals& signals) {
+/// Works for the cluster until it is out, and says how it ended.
+Result<int> run_once(const Options& options, Signals& signals) {
   const auto context = std::make_shared<train::NodeContext>();
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options(context));
   runtime_options.wait_for_head = true;
@@ -43,12 +45,23 @@ Result<int> run_node(const Options& options, Signals& signals) {
     (void)runtime->wait_until_out(std::chrono::seconds(3600));
 
   const Status status = runtime->membership_status();
+  signals.on_signal({});
   runtime->stop();
   if (interrupted || status.ok() || status.code() == Code::cancelled) {
     if (!options.quiet) std::printf("left the cluster\n");
     return kSuccess;
   }
   return status.error();
+}
+
+/// One that was put out comes back as a new node.
+Result<int> run_node(const Options& options, Signals& signals) {
+  for (;;) {
+    auto code = run_once(options, signals);
+    if (code.code() != Code::stale_generation || options.no_rejoin) return code;
+    std::fprintf(stderr, "troupe: %s\ntroupe: joining as a new node\n",
+                 code.error().message.c_str());
+  }
 }
 
 }  // namespace
@@ -72,6 +85,8 @@ void add_node(CLI::App& app, Context& context) {
                    "seconds, after it was told to stop, in which others take over its work")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
+  command->add_flag("--no-rejoin", options->no_rejoin,
+                    "end when it was put out of the cluster, instead of joining as a new node");
   command->add_flag("--quiet", options->quiet, "print errors only");
   command->callback([&context, options] {
     context.run = [&context, options] {

@@ -109,6 +109,11 @@ std::optional<Problem> check_together(const JobConfig& c) {
     return problem("elastic.max_nodes",
                    fmt::format("but must be at least elastic.min_nodes, which is {}, or 0",
                                c.elastic.min_nodes));
+  for (const auto& [key, factor] :
+       {std::pair{"elastic.straggler_factor", c.elastic.straggler_factor},
+        std::pair{"elastic.drop_straggler_factor", c.elastic.drop_straggler_factor}})
+    if (factor != 0 && factor < 1.5)
+      return problem(key, "but nodes differ by that much without reason; take 1.5 or more, or 0");
   if (!c.data.drop_last)
     return problem(
         "data.drop_last",

@@ -147,6 +147,14 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(U64, elastic.wait_seconds),
      .part = Part::operation,
      .most = 86400},
+    {.name = "elastic.straggler_factor",
+     .field = TROUPE_FIELD(Number, elastic.straggler_factor),
+     .part = Part::operation,
+     .high = 1e6},
+    {.name = "elastic.drop_straggler_factor",
+     .field = TROUPE_FIELD(Number, elastic.drop_straggler_factor),
+     .part = Part::operation,
+     .high = 1e6},
 };
 
 #undef TROUPE_FIELD

@@ -122,7 +122,7 @@ void JobSimulation::disturb() {
     const JobNode node{id, fmt::format("node-{}", id.low)};
     if (!headed()) return joining_.push_back(node);
     members_.push_back(node);
-    return machine_->joined(node, now());
+    return machine_->joined(node, {}, now());
   }
   const NodeId victim = living[random_() % living.size()];
   switch (random_() % 3) {

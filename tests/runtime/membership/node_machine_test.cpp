@@ -182,7 +182,7 @@ TEST_F(NodeMachineTest, stops_at_once_when_it_is_fenced) {
 
 TEST_F(NodeMachineTest, counts_a_view_without_itself_as_being_put_out) {
   bring_in();
-  EXPECT_EQ(out(receive(ViewChanged{view(6, {1, 2}), {}})).code, Code::unavailable);
+  EXPECT_EQ(out(receive(ViewChanged{view(6, {1, 2}), {}})).code, Code::stale_generation);
 }
 
 TEST_F(NodeMachineTest, knows_that_its_head_is_lost_when_both_connections_broke) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <caf/event_based_actor.hpp>
+
+#include "actors/train/node_context.hpp"
+#include "actors/train/setup.hpp"
+
+namespace troupe::train {
+
+/// Job -> a warmer: are you ready? Answered with Warm.
+struct WarmUp {};
+struct Warm {
+  std::uint16_t code = 0;  ///< Code; why this node cannot work for the job
+  std::string message;
+  std::string data_hash;  ///< of the data set; equal on all nodes
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, WarmUp&) {
+  return f();
+}
+template <class Inspector>
+auto inspect(Inspector& f, Warm& x) {
+  return f(x.code, x.message, x.data_hash);
+}
+
+/// Reads a job's data and makes its model on a node that has just joined, while the others go on, and
+/// keeps both until the job ends.
+caf::behavior warmer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
+                     Setup setup);
+
+}  // namespace troupe::train
