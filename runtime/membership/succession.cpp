@@ -9,6 +9,9 @@ namespace troupe::membership {
 namespace {
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
+/// Limits of silence until one that can be connected to, or only is silent, has not answered: it may be
+/// a busy machine, and to be put out costs more than to wait.
+constexpr int kPatience = 3;
 constexpr Duration kLateRetry = std::chrono::seconds(1);
 /// Of attempts to connect; then there is nobody.
 constexpr int kMostFailures = 3;
@@ -18,7 +21,7 @@ constexpr int kMostFailures = 3;
 Succession::Succession(Takeover takeover, SharedView last, Act act, TimePoint now)
     : takeover_(std::move(takeover)),
       act_(std::move(act)),
-      deadline_(now + takeover_.timing.limit),
+      deadline_(now + kPatience * takeover_.timing.limit),
       last_(std::move(last)) {
   seek(*last_, now);
 }

@@ -13,7 +13,7 @@ namespace troupe::membership {
 
 /// How a new head takes over the cluster of a former one: it connects to every member that the last
 /// known view has, says that it leads now, and is told of a later view where there is one. It is
-/// done when all have followed, or at the latest after a limit of silence. Who did not is looked
+/// done when all have followed, or at the latest after three limits of silence. Who did not is looked
 /// for a while longer, to be told that it is out.
 ///
 /// A part of HeadMachine: no I/O, values only. Threads: one at a time.
