@@ -33,7 +33,7 @@ struct Membership {
     mesh @2 :Void;            # node -> head: connected to all that the welcome named
     joined @3 :View;          # head -> node: you are in, and this is the view that has you
     refused @4 :Reason;       # head -> node: you are not, and why
-    view @5 :ViewChanged;     # head -> nodes: the members have changed
+    view @5 :ViewChanged;     # head -> nodes: the members have changed, and these are they
     leave @6 :Void;           # node -> head: wants to go
     released @7 :Void;        # head -> node: may go
     heartbeat @8 :Heartbeat;  # node -> head, and back as the answer
@@ -45,6 +45,7 @@ struct Membership {
     followed @14 :Followed;   # node -> new head: so be it
     superseded @15 :UInt64;   # node -> former head: another one leads, with this term
     drain @16 :NodeId;        # node -> head: that member is to leave, and gets no new work
+    amended @17 :Amendment;   # head -> nodes: the members have changed by this
   }
 
   struct Join {
@@ -80,6 +81,12 @@ struct Membership {
   struct ViewChanged {
     view @0 :View;
     departures @1 :List(Departure);
+  }
+  struct Amendment {
+    generation @0 :UInt64;    # afterwards; for who has the one before
+    changed @1 :List(Member); # or new
+    departures @2 :List(Departure);
+    members @3 :UInt64;       # how many there are afterwards
   }
   struct Departure {
     node @0 :NodeId;

@@ -107,15 +107,32 @@ void write(Wire::Builder out, const Superseded& m) {
   out.setSuperseded(m.term);
 }
 
+void write(Wire::Departure::Builder out, const Departure& departure) {
+  write(out.initNode(), departure.node);
+  out.setName(text(departure.name));
+  write(out.initReason(), departure.reason);
+}
+
+/// Into a list of as many.
+template <class List, class T>
+void write(List out, const std::vector<T>& values) {
+  for (unsigned i = 0; i < out.size(); ++i) write(out[i], values[i]);
+}
+
 void write(Wire::Builder out, const ViewChanged& m) {
   auto changed = out.initView();
   write(changed.initView(), *m.view);
-  auto departures = changed.initDepartures(static_cast<unsigned>(m.departures.size()));
-  for (unsigned i = 0; i < departures.size(); ++i) {
-    write(departures[i].initNode(), m.departures[i].node);
-    departures[i].setName(text(m.departures[i].name));
-    write(departures[i].initReason(), m.departures[i].reason);
-  }
+  write(changed.initDepartures(static_cast<unsigned>(m.departures.size())), m.departures);
+}
+
+void write(Wire::Builder out, const Amended& m) {
+  const Amendment& amendment = *m.amendment;
+  auto amended = out.initAmended();
+  amended.setGeneration(amendment.generation);
+  write(amended.initChanged(static_cast<unsigned>(amendment.changed.size())), amendment.changed);
+  write(amended.initDepartures(static_cast<unsigned>(amendment.departures.size())),
+        amendment.departures);
+  amended.setMembers(amendment.members);
 }
 
 void write(Wire::Builder out, const Heartbeat& m) {
@@ -245,17 +262,25 @@ Followed read(Wire::Followed::Reader in) {
   return {in.getTerm(), in.hasView() ? read(in.getView()) : nullptr};
 }
 
+std::vector<Departure> read(capnp::List<Wire::Departure>::Reader in) {
+  if (in.size() > kMaxMembers)
+    throw Malformed{fmt::format("{} departures, more than {}", in.size(), kMaxMembers)};
+  std::vector<Departure> departures;
+  departures.reserve(in.size());
+  for (const auto departure : in)
+    departures.push_back({read(departure.getNode()),
+                          read_text(departure.getName(), kMaxNameBytes, "a name"),
+                          read(departure.getReason())});
+  return departures;
+}
+
 ViewChanged read(Wire::ViewChanged::Reader in) {
-  ViewChanged changed;
-  changed.view = read(in.getView());
-  const auto departures = in.getDepartures();
-  if (departures.size() > kMaxMembers)
-    throw Malformed{fmt::format("{} departures, more than {}", departures.size(), kMaxMembers)};
-  for (const auto departure : departures)
-    changed.departures.push_back({read(departure.getNode()),
-                                  read_text(departure.getName(), kMaxNameBytes, "a name"),
-                                  read(departure.getReason())});
-  return changed;
+  return {read(in.getView()), read(in.getDepartures())};
+}
+
+Amended read(Wire::Amendment::Reader in) {
+  return {std::make_shared<const Amendment>(Amendment{in.getGeneration(), read(in.getChanged()),
+                                                      read(in.getDepartures()), in.getMembers()})};
 }
 
 Heartbeat read(Wire::Heartbeat::Reader in) {
@@ -301,6 +326,8 @@ Message read(Wire::Reader in) {
       return read(in.getFollowed());
     case Wire::SUPERSEDED:
       return Superseded{in.getSuperseded()};
+    case Wire::AMENDED:
+      return read(in.getAmended());
   }
   throw Malformed{fmt::format("kind {} which is not known", static_cast<unsigned>(in.which()))};
 }

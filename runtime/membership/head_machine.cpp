@@ -20,6 +20,19 @@ double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+/// Members of `next` that are new or were different. Those who stay keep their order.
+std::vector<Member> changed(const View& before, const View& next) {
+  std::vector<Member> result;
+  auto old = before.members.begin();
+  for (const auto& member : next.members) {
+    const auto same = [&](const Member& m) { return m.node == member.node; };
+    const auto at = std::find_if(old, before.members.end(), same);
+    if (at == before.members.end() || *at != member) result.push_back(member);
+    if (at != before.members.end()) old = at + 1;
+  }
+  return result;
+}
+
 }  // namespace
 
 HeadMachine::HeadMachine(Options options, TimePoint now)
@@ -450,13 +463,20 @@ void HeadMachine::breach(Link link, const std::string& what, TimePoint now) {
 }
 
 void HeadMachine::publish(View next, const std::vector<Departure>& departures, NodeId joiner) {
-  next.generation = view_->generation + 1;
+  const SharedView before = view_;
+  next.generation = before->generation + 1;
   view_ = std::make_shared<const View>(std::move(next));
-  for (const auto& [id, node] : nodes_) {
+  const auto amended = std::make_shared<const Amendment>(Amendment{
+      view_->generation, changed(*before, *view_), departures, view_->members.size()});
+  for (auto& [id, node] : nodes_) {
+    if (!node.in) continue;
     if (id == joiner)
       send(node, Joined{view_});
-    else if (node.in)
+    else if (node.told == before->generation)
+      send(node, Amended{amended});
+    else
       send(node, ViewChanged{view_, departures});
+    node.told = view_->generation;
   }
   act(NewView{view_, departures});
 }

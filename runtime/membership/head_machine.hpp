@@ -67,6 +67,7 @@ private:
     std::optional<TimePoint> deaf;  ///< since when it says that it does not hear this head
     TimePoint came;
     std::uint64_t order = 0;  ///< of asking to join
+    std::uint64_t told = 0;   ///< generation of the view that it was sent last
   };
   /// Somebody who was in. Its connection for liveness stays open for a while: one that was only
   /// paused reads there that it is out.

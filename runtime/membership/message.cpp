@@ -27,7 +27,7 @@ std::string_view name_of(const Message& message) {
   constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames = {
       "join",   "welcome",  "mesh",      "joined",     "refused", "view",
       "leave",  "released", "heartbeat", "suspect",    "fenced",  "ended",
-      "forget", "takeover", "followed",  "superseded", "drain"};
+      "forget", "takeover", "followed",  "superseded", "drain",   "amended"};
   return kNames[message.index()];
 }
 

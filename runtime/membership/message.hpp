@@ -17,7 +17,7 @@ namespace troupe::membership {
 // What the head and the nodes say to each other, as structs; codec.hpp has their bytes.
 
 /// Version of this conversation. A head refuses a node that speaks another.
-inline constexpr std::uint32_t kProtocol = 2;
+inline constexpr std::uint32_t kProtocol = 3;
 
 // Bounds of what is accepted from others.
 inline constexpr std::size_t kMaxMembers = 4096;
@@ -70,10 +70,22 @@ struct Joined {
 struct Refused {
   Error reason;
 };
-/// Head to members.
+/// Head to members that may not have the generation before: after a change of heads.
 struct ViewChanged {
   SharedView view;
   std::vector<Departure> departures;  ///< who is gone since the generation before
+};
+/// How one generation becomes the next.
+struct Amendment {
+  std::uint64_t generation = 0;  ///< of the view that comes of it; that before has one less
+  std::vector<Member> changed;   ///< in their places, or new, in the order of joining
+  std::vector<Departure> departures;
+  std::uint64_t members = 0;  ///< how many there are then
+};
+/// Head to all other members: a whole view of a thousand members, for a thousand of them, is a
+/// quarter of a gigabyte. The amendment is made once and shared by all that are told.
+struct Amended {
+  std::shared_ptr<const Amendment> amendment;
 };
 /// Node to head: I want to go.
 struct Leave {};
@@ -124,7 +136,7 @@ struct Superseded {
 
 using Message =
     std::variant<Join, Welcome, Mesh, Joined, Refused, ViewChanged, Leave, Released, Heartbeat,
-                 Suspect, Fenced, Ended, Forget, Takeover, Followed, Superseded, Drain>;
+                 Suspect, Fenced, Ended, Forget, Takeover, Followed, Superseded, Drain, Amended>;
 
 /// The message's name in lower case, for sentences: "join".
 std::string_view name_of(const Message& message);

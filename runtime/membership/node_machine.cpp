@@ -23,6 +23,26 @@ std::vector<NodeId> sorted_ids(const std::vector<Member>& members) {
   return ids;
 }
 
+/// The view that follows; null if the amendment is one of another.
+SharedView amend(const View& view, const Amendment& amendment) {
+  if (amendment.generation != view.generation + 1) return nullptr;
+  View next = view;
+  next.generation = amendment.generation;
+  for (const auto& departure : amendment.departures)
+    if (std::erase_if(next.members, [&](const Member& m) { return m.node == departure.node; }) == 0)
+      return nullptr;
+  for (const auto& member : amendment.changed) {
+    const auto same = [&](const Member& m) { return m.node == member.node; };
+    const auto at = std::find_if(next.members.begin(), next.members.end(), same);
+    if (at != next.members.end())
+      *at = member;
+    else
+      next.members.push_back(member);
+  }
+  if (next.members.size() != amendment.members) return nullptr;
+  return std::make_shared<const View>(std::move(next));
+}
+
 std::string text(const transport::Address& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), address.host, address.port);
@@ -227,6 +247,18 @@ void NodeMachine::on(const ViewChanged& changed, TimePoint now) {
     return head_broke(status.error().message);
   if (state_ != State::in && state_ != State::leaving) return head_broke("'view' before 'joined'");
   if (changed.view->generation > view_->generation) follow(changed.view, changed.departures, now);
+}
+
+void NodeMachine::on(const Amended& amended, TimePoint now) {
+  if (state_ != State::in && state_ != State::leaving)
+    return head_broke("'amended' before 'joined'");
+  const Amendment& amendment = *amended.amendment;
+  if (amendment.generation <= view_->generation) return;
+  auto next = amend(*view_, amendment);
+  if (!next) return head_broke("an amendment that does not fit this node's view");
+  if (const auto status = check_view(*next); !status.ok())
+    return head_broke(status.error().message);
+  follow(std::move(next), amendment.departures, now);
 }
 
 void NodeMachine::on(const Released&, TimePoint) {

@@ -73,6 +73,7 @@ private:
   void on(const Joined& joined, TimePoint now);
   void on(const Refused& refused, TimePoint now);
   void on(const ViewChanged& changed, TimePoint now);
+  void on(const Amended& amended, TimePoint now);
   void on(const Released& released, TimePoint now);
   void on(const Heartbeat& heartbeat, TimePoint now);
   void on(const Fenced& fenced, TimePoint now);

@@ -127,11 +127,15 @@ void Participant::perform(const membership::Out& out) {
 
 std::shared_ptr<const std::vector<std::byte>> Participant::encoded(
     const membership::Message& message) {
-  const auto* changed = std::get_if<membership::ViewChanged>(&message);
-  if (changed != nullptr && changed->view == encoded_view_) return encoded_bytes_;
+  std::shared_ptr<const void> shared;
+  if (const auto* amended = std::get_if<membership::Amended>(&message))
+    shared = amended->amendment;
+  else if (const auto* changed = std::get_if<membership::ViewChanged>(&message))
+    shared = changed->view;
+  if (shared != nullptr && shared == encoded_) return encoded_bytes_;
   auto bytes = std::make_shared<const std::vector<std::byte>>(membership::encode(message));
-  if (changed != nullptr) {
-    encoded_view_ = changed->view;
+  if (shared != nullptr) {
+    encoded_ = std::move(shared);
     encoded_bytes_ = bytes;
   }
   return bytes;

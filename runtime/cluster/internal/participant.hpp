@@ -90,7 +90,7 @@ private:
   std::unique_ptr<membership::Machine> machine_;
   std::vector<std::function<void()>> early_;  ///< events before there was a machine
   bool out_ = false;
-  membership::SharedView encoded_view_;  ///< a view goes to many, and is encoded once
+  std::shared_ptr<const void> encoded_;  ///< a change goes to many, and is encoded once
   std::shared_ptr<const std::vector<std::byte>> encoded_bytes_;
 };
 

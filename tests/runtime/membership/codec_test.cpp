@@ -47,7 +47,9 @@ std::vector<Message> one_of_each() {
           Takeover{kProtocol, 3, 17, some_member(5), {}},
           Followed{3, some_view()},
           Superseded{4},
-          Drain{{7, 2}}};
+          Drain{{7, 2}},
+          Amended{std::make_shared<const Amendment>(
+              Amendment{4, {some_member(3)}, {{{7, 9}, "node-9", reason}}, 2})}};
 }
 
 TEST(Codec, reads_back_every_kind_of_message) {

@@ -87,10 +87,10 @@ TEST_F(HeadMachineTest, tells_members_of_a_new_one_and_a_new_one_of_all_before_i
   const auto asked = ask(4);
   EXPECT_EQ(sent<Welcome>(asked, actors_link(4))[0].earlier.size(), 3u);
   const auto meshed = mesh(4);  // before 3
-  EXPECT_EQ(sent<ViewChanged>(meshed, liveness_link(2)).size(), 1u);
-  EXPECT_EQ(sent<ViewChanged>(meshed, actors_link(3)).size(), 0u);
+  EXPECT_EQ(sent<Amended>(meshed, liveness_link(2)).size(), 1u);
+  EXPECT_EQ(sent<Amended>(meshed, actors_link(3)).size(), 0u);
   const auto last = mesh(3);
-  EXPECT_EQ(sent<ViewChanged>(last, liveness_link(4)).size(), 1u);
+  EXPECT_EQ(sent<Amended>(last, liveness_link(4)).size(), 1u);
   EXPECT_EQ(head_.view()->members.size(), 4u);
 }
 
@@ -137,12 +137,34 @@ TEST_F(HeadMachineTest, puts_a_node_out_when_its_connection_breaks) {
   head_.lost(actors_link(2), {Code::unavailable, "connection reset"}, now_);
   const auto actions = head_.take_actions();
   EXPECT_EQ(head_.view()->generation, 4u);
-  const auto changed = sent<ViewChanged>(actions, liveness_link(3));
+  const auto changed = sent<Amended>(actions, liveness_link(3));
   ASSERT_EQ(changed.size(), 1u);
-  ASSERT_EQ(changed[0].departures.size(), 1u);
-  EXPECT_EQ(changed[0].departures[0].reason.code, Code::unavailable);
-  EXPECT_THAT(changed[0].departures[0].reason.message, HasSubstr("connection reset"));
+  const Amendment& amendment = *changed[0].amendment;
+  EXPECT_EQ(amendment.generation, 4u);
+  EXPECT_EQ(amendment.members, 2u);
+  ASSERT_EQ(amendment.departures.size(), 1u);
+  EXPECT_EQ(amendment.departures[0].reason.code, Code::unavailable);
+  EXPECT_THAT(amendment.departures[0].reason.message, HasSubstr("connection reset"));
   EXPECT_EQ(sent<Fenced>(actions, liveness_link(2)).size(), 1u);
+}
+
+TEST_F(HeadMachineTest, gives_whole_views_only_to_those_who_may_lack_the_one_before) {
+  const View last{7, node_id(9), {member(9), member(2), member(3)}};
+  HeadMachine next({member(1), kTiming, 16, 2, std::make_shared<const View>(last)}, now_);
+  for (const auto& connect : only<Connect>(next.take_actions())) {
+    const std::uint64_t number = connect.address.port % 1000;
+    const Link link{connect.plane, number};
+    next.connected(link, node_id(number), now_);
+    next.connect_done(connect.id, link, now_);
+    if (connect.plane == Plane::liveness) next.received(link, Followed{2, nullptr}, now_);
+  }
+  const auto taken_over = next.take_actions();
+  EXPECT_EQ(sent<ViewChanged>(taken_over, liveness_link(3)).size(), 1u);
+  EXPECT_EQ(sent<Amended>(taken_over, liveness_link(3)).size(), 0u);
+  next.lost(actors_link(2), {Code::unavailable, "connection reset"}, now_);
+  const auto lost = next.take_actions();
+  EXPECT_EQ(sent<ViewChanged>(lost, liveness_link(3)).size(), 0u);
+  EXPECT_EQ(sent<Amended>(lost, liveness_link(3)).size(), 1u);
 }
 
 TEST_F(HeadMachineTest, puts_a_node_out_when_its_process_ends) {
@@ -211,9 +233,9 @@ TEST_F(HeadMachineTest, lets_a_node_go_that_asks) {
   bring_in(3);
   const auto actions = receive(2, Leave{});
   EXPECT_EQ(sent<Released>(actions, liveness_link(2)).size(), 1u);
-  const auto changed = sent<ViewChanged>(actions, liveness_link(3));
+  const auto changed = sent<Amended>(actions, liveness_link(3));
   ASSERT_EQ(changed.size(), 1u);
-  EXPECT_EQ(changed[0].departures[0].reason.code, Code::cancelled);
+  EXPECT_EQ(changed[0].amendment->departures[0].reason.code, Code::cancelled);
 }
 
 TEST_F(HeadMachineTest, puts_out_the_younger_of_two_that_lost_their_connection) {

@@ -131,7 +131,7 @@ private:
       if (q != p) cut(p, q);
   }
   Message odd_message() {
-    switch (pick(0, 5)) {
+    switch (pick(0, 6)) {
       case 0:
         return Mesh{};
       case 1:
@@ -142,6 +142,8 @@ private:
         return Released{};
       case 4:
         return Join{static_cast<std::uint32_t>(pick(0, 2)), {}};
+      case 5:
+        return Amended{std::make_shared<const Amendment>(Amendment{pick(1, 30), {}, {}, 0})};
       default:
         return ViewChanged{std::make_shared<const View>(View{99, sim_.id(0), {}}), {}};
     }

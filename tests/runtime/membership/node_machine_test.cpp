@@ -22,6 +22,9 @@ protected:
     for (const auto number : numbers) v.members.push_back(member(number));
     return std::make_shared<const View>(std::move(v));
   }
+  static Amended amended(Amendment amendment) {
+    return {std::make_shared<const Amendment>(std::move(amendment))};
+  }
   std::vector<Action> connect(const Connect& wanted, std::uint64_t number) {
     const Link link{wanted.plane, number};
     node_.connected(link, node_id(number), now_);
@@ -154,6 +157,33 @@ TEST_F(NodeMachineTest, closes_what_leads_to_those_who_are_gone_and_reports_them
   ASSERT_EQ(views[0].departures.size(), 1u);
   EXPECT_EQ(views[0].departures[0].node, node_id(2));
 }
+
+TEST_F(NodeMachineTest, makes_the_next_view_out_of_what_has_changed) {
+  bring_in();
+  const Departure gone{node_id(2), "node", {Code::unavailable, "reset"}};
+  Member drained = member(3);
+  drained.draining = true;
+  const auto views = only<NewView>(receive(amended({6, {drained, member(4)}, {gone}, 3})));
+  ASSERT_EQ(views.size(), 1u);
+  View expected = *view(6, {1, 3, 4});
+  expected.members[1].draining = true;
+  EXPECT_EQ(*views[0].view, expected);
+  EXPECT_EQ(views[0].departures.size(), 1u);
+  EXPECT_TRUE(only<NewView>(receive(amended({6, {}, {}, 3}))).empty());
+}
+
+class OddAmendment : public NodeMachineTest, public testing::WithParamInterface<Amendment> {};
+
+TEST_P(OddAmendment, ends_the_node_rather_than_being_guessed_at) {
+  bring_in();
+  EXPECT_EQ(out(receive(amended(GetParam()))).code, Code::protocol_error);
+}
+
+const Departure kStranger{node_id(9), "node", {Code::unavailable, "reset"}};
+INSTANTIATE_TEST_SUITE_P(NodeMachineTest, OddAmendment,
+                         testing::Values(Amendment{7, {}, {}, 3}, Amendment{6, {}, {}, 4},
+                                         Amendment{6, {}, {kStranger}, 3},
+                                         Amendment{6, {member(2)}, {}, 4}));
 
 TEST_F(NodeMachineTest, reports_a_member_whose_connection_broke) {
   bring_in();
