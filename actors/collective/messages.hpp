@@ -32,7 +32,9 @@ struct SliceSum {
   Buffer sum;  ///< f32
 };
 
-/// Node -> all: the extra values of my sub-trees; none from a node without a rank.
+/// Node -> all: the extra values of my sub-trees; none from a node without a rank. Where the plan
+/// has an owner of the extras (ReducePlan::extras_owner), node -> owner; and owner -> all: one row,
+/// their sum.
 struct Extras {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
@@ -43,7 +45,8 @@ struct Extras {
 
 template <class Inspector>
 auto inspect(Inspector& f, Tuning& x) {
-  return f(x.chunk_bytes, x.whole_bytes, x.direct_bytes, x.direct_pair);
+  return f(x.chunk_bytes, x.whole_bytes, x.direct_bytes, x.direct_pair, x.direct_nodes,
+           x.owner_bytes, x.least_bytes);
 }
 template <class Inspector>
 auto inspect(Inspector& f, PlanSpec& x) {

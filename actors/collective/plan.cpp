@@ -41,6 +41,9 @@ std::uint64_t fingerprint_of(const PlanSpec& spec) {
   mixer.add(spec.tuning.whole_bytes);
   mixer.add(spec.tuning.direct_bytes);
   mixer.add(spec.tuning.direct_pair ? 1 : 0);
+  mixer.add(spec.tuning.direct_nodes);
+  mixer.add(spec.tuning.owner_bytes);
+  mixer.add(spec.tuning.least_bytes);
   mixer.add(spec.node_of_rank.size());
   for (const auto node : spec.node_of_rank) mixer.add(node);
   mixer.add(spec.bucket_elements.size());
@@ -139,14 +142,25 @@ void ReducePlan::cut_bucket(std::uint32_t bucket) {
   const auto& tuning = spec_.tuning;
   const std::size_t owners = contributors_.size();
   const bool pair = spec_.nodes == 2 && owners == 2 && tuning.direct_pair;
-  const bool small = bytes <= tuning.direct_bytes / std::max(1u, spec_.nodes - 1);
+  const bool small = spec_.nodes <= tuning.direct_nodes &&
+                     bytes <= tuning.direct_bytes / std::max(1u, spec_.nodes - 1);
   if (owners > 1 && (small || pair)) return cut_run({bucket, Slice::kAllNodes, 0, elements});
-  // Whole buckets go to the owners in turn.
-  if (bytes <= tuning.whole_bytes)
-    return cut_run({bucket, contributors_[bucket % owners], 0, elements});
-  const std::uint64_t share = round_up((elements + owners - 1) / owners);
-  for (std::size_t i = 0; i < owners && share * i < elements; ++i)
-    cut_run({bucket, contributors_[i], share * i, std::min(share, elements - share * i)});
+  const std::uint64_t count = owners_of(bytes);
+  const std::uint64_t share = round_up((elements + count - 1) / count);
+  // Buckets that do not need all the owners take them in turn.
+  for (std::uint64_t i = 0; i < count && share * i < elements; ++i)
+    cut_run({bucket, contributors_[(bucket * count + i) % owners], share * i,
+             std::min(share, elements - share * i)});
+}
+
+/// An owner takes in, and sends, its share of the bucket for each other node, and sends it in as
+/// many messages. More owners have less to carry each, until their messages cost more than their
+/// bytes.
+std::uint64_t ReducePlan::owners_of(std::uint64_t bytes) const {
+  const auto& tuning = spec_.tuning;
+  const std::uint64_t most = contributors_.size();
+  if (bytes <= tuning.whole_bytes && bytes * (most - 1) <= tuning.owner_bytes) return 1;
+  return std::clamp<std::uint64_t>(bytes / std::max<std::uint64_t>(1, tuning.least_bytes), 1, most);
 }
 
 void ReducePlan::cut_run(Slice run) {

@@ -20,6 +20,11 @@ struct Tuning {
   std::uint64_t direct_bytes = 1 << 20;  ///< while a node sends at most this much for a bucket
                                          ///< that way, all send to all: one hop, not two
   bool direct_pair = true;               ///< two nodes always do: it costs them no more bytes
+
+  // Among many nodes. A message costs its sender about what 6 KB cost on a fast network.
+  std::uint32_t direct_nodes = 32;      ///< among more, nothing goes from all to all
+  std::uint64_t owner_bytes = 4 << 20;  ///< a bucket has one owner while that takes in at most this
+  std::uint64_t least_bytes = 4 << 10;  ///< one with several is cut into no smaller slices
 };
 
 /// All that the nodes must agree on before they reduce. Travels inside messages.
@@ -58,6 +63,7 @@ struct Part {
 /// Each node adds up the sub-trees it holds (its parts), for each slice. Parts go to the slice's
 /// owner, which adds them in tree order and sends the sum to all: a reduce-scatter followed by an
 /// all-gather. Small slices have no owner: parts go to all. The result's bits depend on neither.
+/// So a node sends, per bucket with k owners, k parts; and each owner its sum to all.
 ///
 /// Threads: immutable, any.
 class ReducePlan {
@@ -95,11 +101,21 @@ public:
   bool sends_extras(std::uint32_t node) const {
     return spec_.extras > 0 || ranks_of_[node].empty();
   }
+  /// Nodes of which that is true.
+  std::uint32_t extras_senders() const {
+    return spec_.extras > 0 ? nodes() : nodes() - static_cast<std::uint32_t>(contributors_.size());
+  }
+  /// The node that adds the extras up and tells the others the sum; kAllNodes: each does for
+  /// itself.
+  std::uint32_t extras_owner() const {
+    return nodes() <= spec_.tuning.direct_nodes ? Slice::kAllNodes : contributors_.back();
+  }
 
 private:
   explicit ReducePlan(PlanSpec spec);
   void place_ranks();
   void cut_bucket(std::uint32_t bucket);
+  std::uint64_t owners_of(std::uint64_t bytes) const;
   void cut_run(Slice run);
 
   PlanSpec spec_;

@@ -156,8 +156,7 @@ Status ReduceMachine::contribute_slice(std::uint32_t slice) {
   const auto slots = sums_->slots_of(self_);
   state.parts.resize(sums_->slots());
   for (std::size_t i = 0; i < slots.size(); ++i) state.parts[slots[i]] = message.parts[i];
-  for (std::uint32_t i = 1; i < plan_->nodes(); ++i)
-    effects_.send((self_ + i) % plan_->nodes(), message);
+  send_to_others(message);
   return settle_slice(slice);
 }
 
@@ -224,9 +223,7 @@ void ReduceMachine::deliver_slice(std::uint32_t slice, Buffer sum) {
   auto& bucket = now_->buckets[cut.bucket];
   now_->slices[slice].done = true;
   if (cut.owner == self_)
-    for (std::uint32_t i = 1; i < plan_->nodes(); ++i)
-      effects_.send((self_ + i) % plan_->nodes(),
-                    SliceSum{generation_, step_, plan_->fingerprint(), self_, slice, sum});
+    send_to_others(SliceSum{generation_, step_, plan_->fingerprint(), self_, slice, sum});
   if (options_.delivery == Delivery::slices) effects_.slice_done(step_, slice, std::move(sum));
   if (--bucket.slices_missing > 0) return;
   for (Buffer& gradient : bucket.gradients) gradient = Buffer{};
@@ -239,21 +236,43 @@ void ReduceMachine::contribute_extras() {
   const std::size_t width = plan_->spec().extras;
   Extras message{generation_, step_, plan_->fingerprint(), self_,
                  sums_->add_extra_parts(now_->rank_extras, width)};
+  now_->node_has_extras[self_] = 1;
+  const std::uint32_t owner = plan_->extras_owner();
+  if (owner != self_ && owner != Slice::kAllNodes) return effects_.send(owner, std::move(message));
   const auto slots = sums_->slots_of(self_);
   for (std::size_t i = 0; i < slots.size(); ++i)
     std::copy_n(message.values.begin() + static_cast<std::ptrdiff_t>(i * width), width,
                 now_->slot_extras.begin() + static_cast<std::ptrdiff_t>(slots[i] * width));
-  now_->node_has_extras[self_] = 1;
   --now_->node_extras_missing;
+  if (owner == Slice::kAllNodes) send_to_others(message);
+}
+
+/// The owner of the extras has all of them.
+void ReduceMachine::tell_extras() {
+  if (plan_->extras_owner() != self_ || plan_->extras_senders() == 0 ||
+      now_->node_extras_missing > 0 || now_->extras_told)
+    return;
+  now_->extras_told = true;
+  if (plan_->spec().extras > 0)
+    now_->extras_sum = sums_->add_extras(now_->slot_extras, plan_->spec().extras);
+  send_to_others(Extras{generation_, step_, plan_->fingerprint(), self_, now_->extras_sum});
+}
+
+/// Each node begins behind itself.
+template <class T>
+void ReduceMachine::send_to_others(const T& message) {
   for (std::uint32_t i = 1; i < plan_->nodes(); ++i)
     effects_.send((self_ + i) % plan_->nodes(), message);
 }
 
 /// Ends the step if it is complete, and those behind it that are by then.
 Status ReduceMachine::settle_step() {
+  tell_extras();
   while (now_->buckets_missing == 0 && now_->node_extras_missing == 0) {
     const std::size_t width = plan_->spec().extras;
-    auto extras = width > 0 ? sums_->add_extras(now_->slot_extras, width) : std::vector<double>{};
+    auto extras = std::move(now_->extras_sum);
+    if (width > 0 && plan_->extras_owner() == Slice::kAllNodes)
+      extras = sums_->add_extras(now_->slot_extras, width);
     const std::uint64_t done = step_++;
     std::swap(now_, next_);
     next_->reset(*plan_, self_);
@@ -266,6 +285,7 @@ Status ReduceMachine::settle_step() {
 /// At the beginning of a step: what needs no local gradient, and what came early.
 Status ReduceMachine::catch_up() {
   if (plan_->ranks_of(self_).empty()) contribute_extras();
+  tell_extras();
   for (std::uint32_t slice = 0; slice < now_->slices.size(); ++slice)
     TROUPE_TRY(settle_slice(slice));
   return {};

@@ -124,6 +124,7 @@ private:
   Status handle(Partial message);
   Status handle(SliceSum message);
   Status handle(Extras message);
+  Status handle_extras_sum(Extras message);
   internal::StepState& state_of(std::uint64_t step) { return step == step_ ? *now_ : *next_; }
 
   // What follows from it.
@@ -135,6 +136,9 @@ private:
   Result<Buffer> place_for(std::uint32_t slice);
   void deliver_slice(std::uint32_t slice, Buffer sum);
   void contribute_extras();
+  void tell_extras();
+  template <class T>
+  void send_to_others(const T& message);
   Status settle_step();
   Status catch_up();
 

@@ -166,6 +166,8 @@ Status ReduceMachine::handle(SliceSum message) {
 }
 
 Status ReduceMachine::handle(Extras message) {
+  const std::uint32_t owner = plan_->extras_owner();
+  if (owner != self_ && owner != Slice::kAllNodes) return handle_extras_sum(std::move(message));
   const std::size_t width = plan_->spec().extras;
   const auto slots = sums_->slots_of(message.from);
   if (!plan_->sends_extras(message.from) || message.values.size() != slots.size() * width)
@@ -179,6 +181,23 @@ Status ReduceMachine::handle(Extras message) {
     std::copy_n(message.values.begin() + static_cast<std::ptrdiff_t>(i * width), width,
                 state.slot_extras.begin() + static_cast<std::ptrdiff_t>(slots[i] * width));
   --state.node_extras_missing;
+  if (message.step != step_) return {};
+  return settle_step();
+}
+
+Status ReduceMachine::handle_extras_sum(Extras message) {
+  if (message.from != plan_->extras_owner())
+    return refused(message.from,
+                   fmt::format("the extra values belong to node {}", plan_->extras_owner()));
+  if (message.values.size() != plan_->spec().extras)
+    return refused(message.from, fmt::format("a sum of {} extra values where the plan says {}",
+                                             message.values.size(), plan_->spec().extras));
+  auto& state = state_of(message.step);
+  if (state.node_extras_missing == 0 ||
+      (plan_->sends_extras(self_) && state.node_has_extras[self_] == 0))
+    return refused(message.from, "a sum of extra values that came twice, or too early");
+  state.extras_sum = std::move(message.values);
+  state.node_extras_missing = 0;
   if (message.step != step_) return {};
   return settle_step();
 }

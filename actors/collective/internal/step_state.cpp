@@ -1,5 +1,7 @@
 #include "actors/collective/internal/step_state.hpp"
 
+#include <algorithm>
+
 namespace troupe::collective::internal {
 
 void StepState::reset(const ReducePlan& plan, std::uint32_t self) {
@@ -31,9 +33,11 @@ void StepState::reset(const ReducePlan& plan, std::uint32_t self) {
   rank_extras_missing = width > 0 ? local_ranks : 0;
   slot_extras.assign(plan.parts().size() * width, 0.0);
   node_has_extras.assign(plan.nodes(), 0);
-  node_extras_missing = 0;
-  for (std::uint32_t node = 0; node < plan.nodes(); ++node)
-    if (plan.sends_extras(node)) ++node_extras_missing;
+  const std::uint32_t owner = plan.extras_owner();
+  const bool adds_here = owner == self || owner == Slice::kAllNodes;
+  node_extras_missing = adds_here ? plan.extras_senders() : std::min(1u, plan.extras_senders());
+  extras_sum.clear();
+  extras_told = false;
 }
 
 }  // namespace troupe::collective::internal

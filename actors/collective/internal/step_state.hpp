@@ -31,9 +31,11 @@ struct StepState {
   std::vector<double> rank_extras;    ///< a row for each local rank
   std::vector<char> rank_has_extras;  ///< by local rank
   std::uint32_t rank_extras_missing = 0;
-  std::vector<double> slot_extras;    ///< a row for each slot
-  std::vector<char> node_has_extras;  ///< by node
-  std::uint32_t node_extras_missing = 0;
+  std::vector<double> slot_extras;        ///< a row for each slot
+  std::vector<char> node_has_extras;      ///< by node
+  std::uint32_t node_extras_missing = 0;  ///< what is still to come: rows, or the owner's sum
+  std::vector<double> extras_sum;         ///< of or from the owner, once it is there
+  bool extras_told = false;               ///< by the owner, to all
 
   /// Back to the beginning of a step of node `self`; lets go of all buffers.
   void reset(const ReducePlan& plan, std::uint32_t self);

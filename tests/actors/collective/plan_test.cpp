@@ -74,6 +74,34 @@ TEST(ReducePlanTest, TinyBucketsHaveNoOwner) {
   EXPECT_EQ(plan->slices()[0].owner, Slice::kAllNodes);
 }
 
+TEST(ReducePlanTest, AmongManyNodesSmallBucketsHaveSeveralOwnersWithSlicesOfSomeSize) {
+  constexpr std::uint64_t kElements = 61706;
+  for (const std::uint32_t nodes : {100u, 1000u}) {
+    std::vector<std::uint32_t> placement(nodes);
+    for (std::uint32_t rank = 0; rank < nodes; ++rank) placement[rank] = rank;
+    const auto plan = *ReducePlan::make(spec_of(placement, nodes, {kElements, kElements, 100}));
+    std::map<std::uint32_t, std::size_t> owned;
+    for (auto i = plan->first_slice(0); i < plan->end_slice(1); ++i) {
+      const Slice& slice = plan->slices()[i];
+      ++owned[slice.owner];
+      EXPECT_GE(i + 1 == plan->end_slice(slice.bucket) ? 4096 : slice.elements * 4, 4096u);
+    }
+    EXPECT_EQ(plan->end_slice(0), 60u);
+    EXPECT_EQ(owned.size(), std::min(nodes, 120u));  // the second bucket's are others, if there are
+    EXPECT_NE(plan->slices().back().owner, Slice::kAllNodes) << "as many messages as pairs";
+  }
+}
+
+TEST(ReducePlanTest, ExtrasGoFromAllToAllAmongFewNodesOnly) {
+  const auto few = *ReducePlan::make(spec_of({0, 1, 2}, 3, {100}));
+  EXPECT_EQ(few->extras_owner(), Slice::kAllNodes);
+  Tuning tuning;
+  tuning.direct_nodes = 2;
+  const auto many = *ReducePlan::make(spec_of({0, 1, 1}, 3, {100}, tuning));
+  EXPECT_EQ(many->extras_owner(), 1u) << "the last that has a rank";
+  EXPECT_EQ(many->extras_senders(), 1u) << "without values only who has no rank";
+}
+
 TEST(ReducePlanTest, ANodeWithAllRanksOwnsEverything) {
   const auto plan = *ReducePlan::make(spec_of({1, 1, 1}, 2, {100, 1 << 20}));
   for (const Slice& slice : plan->slices()) EXPECT_EQ(slice.owner, 1u);

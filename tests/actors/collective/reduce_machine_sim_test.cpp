@@ -101,7 +101,8 @@ private:
                                                      : r * spec.nodes / ranks_);
     spec.bucket_elements.assign(elements_.begin(), elements_.end());
     spec.extras = extras_;
-    spec.tuning = {4096u << pick(0, 3), pick(0, 16384), pick(0, 16384), random_() % 2 == 0};
+    spec.tuning = {4096u << pick(0, 3), pick(0, 16384), pick(0, 16384), random_() % 2 == 0,
+                   pick(1, kMaxNodes),  pick(0, 65536), pick(0, 8192)};
     plan_ = *ReducePlan::make(spec);
     given_.assign(spec.nodes, {});
     started_.assign(spec.nodes, false);
