@@ -28,8 +28,8 @@ auto inspect(Inspector& f, Warm& x) {
   return f(x.code, x.message, x.data_hash);
 }
 
-/// Reads a job's data and makes its model on a node that has just joined, while the others go on, and
-/// keeps both until the job ends.
+/// Reads a job's data and makes its model on a node that has just joined, while the others go on,
+/// and keeps both until the job ends.
 caf::behavior warmer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
                      Setup setup);
 

@@ -466,8 +466,8 @@ void HeadMachine::publish(View next, const std::vector<Departure>& departures, N
   const SharedView before = view_;
   next.generation = before->generation + 1;
   view_ = std::make_shared<const View>(std::move(next));
-  const auto amended = std::make_shared<const Amendment>(Amendment{
-      view_->generation, changed(*before, *view_), departures, view_->members.size()});
+  const auto amended = std::make_shared<const Amendment>(
+      Amendment{view_->generation, changed(*before, *view_), departures, view_->members.size()});
   for (auto& [id, node] : nodes_) {
     if (!node.in) continue;
     if (id == joiner)

@@ -46,7 +46,8 @@ void JobSimulation::broken(const std::string& what) {
 }
 
 void JobSimulation::after(std::uint64_t most_us, Task task) {
-  queue_.emplace(std::pair{now_ + random_() % (most_us + 1), ++sequence_}, std::move(task));
+  schedule(now_ + (options_.delay_us ? *options_.delay_us : random_() % (most_us + 1)),
+           std::move(task));
 }
 
 void JobSimulation::by_head(std::uint64_t most_us, Task task) {
@@ -56,6 +57,10 @@ void JobSimulation::by_head(std::uint64_t most_us, Task task) {
 }
 
 void JobSimulation::send(NodeId from, NodeId to, Task task) {
+  if (options_.delay_us)
+    return schedule(now_ + *options_.delay_us, [this, from, to, task = std::move(task)] {
+      if (alive(from) && alive(to)) task();
+    });
   auto& last = last_arrival_[{from, to}];
   last = std::max({last + 1, now_ + 20 + random_() % 2000, cut_until_[{from, to}]});
   queue_.emplace(std::pair{last, ++sequence_}, [this, from, to, task = std::move(task)] {
@@ -83,13 +88,7 @@ std::optional<std::string> JobSimulation::run() {
     members_.push_back({id, fmt::format("node-{}", id.low)});
   }
   machine_->start(members_, now());
-  for (std::size_t i = 0; i < options_.events; ++i) after(total() * 12'000, [this] { disturb(); });
-  for (std::size_t i = 0; i < options_.heads; ++i) after(total() * 9'000, [this] { lose_head(); });
-  if (options_.cancel_at)
-    queue_.emplace(std::pair{*options_.cancel_at * 1000, ++sequence_}, [this] {
-      cancelled_ = true;
-      if (headed()) machine_->cancel(now());
-    });
+  plan_events();
   std::uint64_t next_tick = 0, last_task = 0;
   for (std::size_t done = 0; !end_ && !broken_; ++done) {
     if (done > 2'000'000) broken("the job does not end");
@@ -112,18 +111,33 @@ std::optional<std::string> JobSimulation::run() {
 
 // --- what goes wrong -----------------------------------------------------------------------------
 
+void JobSimulation::plan_events() {
+  for (std::size_t i = 0; i < options_.events; ++i) after(total() * 12'000, [this] { disturb(); });
+  for (std::size_t i = 0; i < options_.heads; ++i) after(total() * 9'000, [this] { lose_head(); });
+  if (options_.cancel_at)
+    schedule(*options_.cancel_at * 1000, [this] {
+      cancelled_ = true;
+      if (headed()) machine_->cancel(now());
+    });
+  if (options_.kill_at_us) schedule(*options_.kill_at_us, [this] { kill(members_.back().node); });
+  if (options_.join_at_us) schedule(*options_.join_at_us, [this] { join(); });
+}
+
+void JobSimulation::join() {
+  const NodeId id = add_node();
+  const JobNode node{id, fmt::format("node-{}", id.low)};
+  if (!headed()) return joining_.push_back(node);
+  members_.push_back(node);
+  known_ = now_;
+  machine_->joined(node, {}, now());
+}
+
 void JobSimulation::disturb() {
   std::vector<NodeId> living;
   for (const auto& member : members_)
     if (alive(member.node) && !(options_.spare_one && member.node == NodeId{0, 1}))
       living.push_back(member.node);
-  if (living.empty() || random_() % 3 == 0) {
-    const NodeId id = add_node();
-    const JobNode node{id, fmt::format("node-{}", id.low)};
-    if (!headed()) return joining_.push_back(node);
-    members_.push_back(node);
-    return machine_->joined(node, {}, now());
-  }
+  if (living.empty() || random_() % 3 == 0) return join();
   const NodeId victim = living[random_() % living.size()];
   switch (random_() % 3) {
     case 0:
@@ -164,6 +178,7 @@ void JobSimulation::put_out(NodeId victim, const char* why) {
   if (!headed()) return after(10'000, [=, this] { put_out(victim, why); });
   if (std::erase_if(members_, [victim](const auto& x) { return x.node == victim; }) == 0) return;
   after(50'000, [this, victim] { nodes_[victim].alive = false; });
+  known_ = now_;
   machine_->departed(victim, {Code::unavailable, why}, now());
 }
 
@@ -280,6 +295,8 @@ void JobSimulation::adopt(NodeId id, std::uint64_t head, const Inherited& inheri
 
 void JobSimulation::deploy(std::uint64_t generation, const std::vector<JobNode>& nodes) {
   placements_[generation] = nodes;
+  timeline_.push_back({known_, now_});
+  if (options_.delay_us) return deploy_in_rounds(generation);
   // One after the other; a head that dies meanwhile leaves some behind.
   for (std::size_t i = 0; i < nodes.size(); ++i)
     by_head(5000, [=, this] {
@@ -292,6 +309,24 @@ void JobSimulation::deploy(std::uint64_t generation, const std::vector<JobNode>&
         return machine_->deployment_failed(generation, {Code::unavailable, "it is gone"}, now());
     for (std::size_t i = 0; i < nodes.size(); ++i) tell_ready(nodes[i].node, generation, i);
     machine_->deployed(generation, nodes.size(), now());
+  });
+}
+
+/// Spawn all, connect all, start all: all are asked at once, and every answer is waited for. An
+/// actor says that it is ready once it is spawned.
+void JobSimulation::deploy_in_rounds(std::uint64_t generation) {
+  const std::uint64_t delay = *options_.delay_us;
+  schedule(now_ + delay, [=, this] {
+    const auto& nodes = placements_.at(generation);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!alive(nodes[i].node)) continue;
+      deploy_on(nodes[i].node, generation, i);
+      tell_ready(nodes[i].node, generation, i);
+    }
+  });
+  schedule(now_ + 6 * delay, [=, this] {
+    timeline_.back().deployed = now_;
+    machine_->deployed(generation, placements_.at(generation).size(), now());
   });
 }
 
@@ -342,12 +377,22 @@ void JobSimulation::halt(std::uint64_t generation, std::size_t index) {
 
 void JobSimulation::pull(std::uint64_t generation, std::size_t index, const StateSource& from) {
   const NodeId to = place_of(generation, index), source = place_of(from.generation, from.index);
+  if (timeline_.back().pulls++ == 0) timeline_.back().ready = now_;
   if (!alive(to) || !alive(source))
     return by_head(1000, [=, this] {
       machine_->not_pulled(generation, index, {Code::unavailable, "it is gone"}, now());
     });
   watch_pull(generation, index, source);
-  send(source, to, [=, this, head = head_] {
+  if (!options_.delay_us) return copy_state(generation, index, source, head_);
+  // The head's word to it, and its own to the other.
+  schedule(now_ + 2 * *options_.delay_us,
+           [=, this, head = head_] { copy_state(generation, index, source, head); });
+}
+
+void JobSimulation::copy_state(std::uint64_t generation, std::size_t index, NodeId source,
+                               std::uint64_t head) {
+  const NodeId to = place_of(generation, index);
+  send(source, to, [=, this] {
     auto& node = nodes_[to];
     const auto at = node.reducers.find(generation);
     if (at == node.reducers.end() || !obeys(at->second, head)) return;  // it has timed out
@@ -374,7 +419,11 @@ void JobSimulation::watch_pull(std::uint64_t generation, std::size_t index, Node
 }
 
 void JobSimulation::begin(std::size_t index, const Begin& begin) {
-  if (index == 0) ++begun_;
+  if (index == 0) {
+    ++begun_;
+    timeline_.back().pulled = now_;
+    if (timeline_.back().pulls == 0) timeline_.back().ready = now_;
+  }
   const NodeId id = place_of(begin.generation, index);
   send(kHead, id, [=, this, head = head_] {
     auto& node = nodes_[id];
@@ -386,6 +435,7 @@ void JobSimulation::begin(std::size_t index, const Begin& begin) {
     if (node.steps != begin.step) broken("a reducer begins with another step than its state's");
     auto& reducer = at->second;
     reducer.begun = reducer.running = true;
+    timeline_.back().begun = now_;
     reducer.step = begin.step;
     if (index == 0)
       for (const auto& epoch : node.epochs)
@@ -445,6 +495,7 @@ void JobSimulation::compute(NodeId id, std::uint64_t generation) {
   const auto ranks = ranks_of(reducer);
   after(5000, [=, this] {
     if (!alive(id)) return;
+    if (options_.delay_us) return send_partials(id, generation, step);
     for (const NodeId peer : peers) {
       if (peer == id)
         take_partial(id, generation, step, index, ranks);
@@ -452,6 +503,21 @@ void JobSimulation::compute(NodeId id, std::uint64_t generation) {
         send(id, peer, [=, this] { take_partial(peer, generation, step, index, ranks); });
     }
   });
+}
+
+/// As one event: among a thousand nodes a step is a million of these.
+void JobSimulation::send_partials(NodeId from, std::uint64_t generation, std::uint64_t step) {
+  const auto give = [=, this](bool to_itself) {
+    const auto reducer = nodes_[from].reducers.find(generation);
+    if (!alive(from) || reducer == nodes_[from].reducers.end()) return;
+    const auto index = reducer->second.index;
+    const auto ranks = ranks_of(reducer->second);
+    for (const NodeId peer : std::vector(reducer->second.nodes))
+      if ((peer == from) == to_itself && alive(peer))
+        take_partial(peer, generation, step, index, ranks);
+  };
+  give(true);
+  after(0, [give] { give(false); });
 }
 
 std::vector<std::uint32_t> JobSimulation::ranks_of(const Reducer& reducer) const {

@@ -48,6 +48,23 @@ public:
     bool spare_one = true;    ///< the first node is neither killed nor cut off
     std::uint32_t min_nodes = 1;
     std::optional<std::uint64_t> cancel_at;  ///< milliseconds
+
+    /// For large jobs without chance: each message takes this long, a step's computation too, and
+    /// deploy() is three rounds of questions as in runtime/graph/deploy.cpp.
+    std::optional<std::uint64_t> delay_us;
+    std::optional<std::uint64_t> kill_at_us;  ///< the last node
+    std::optional<std::uint64_t> join_at_us;
+  };
+
+  /// When a change of nodes came how far, in microseconds.
+  struct Change {
+    std::uint64_t known = 0;     ///< to the head
+    std::uint64_t halted = 0;    ///< all have
+    std::uint64_t deployed = 0;  ///< actors spawned, connected and started
+    std::uint64_t ready = 0;     ///< all said so
+    std::uint64_t pulled = 0;    ///< who was behind has the state
+    std::uint64_t begun = 0;     ///< the last has its Begin
+    std::size_t pulls = 0;
   };
 
   explicit JobSimulation(Options options);
@@ -58,6 +75,8 @@ public:
   const std::optional<JobEnded>& end() const { return end_; }
   std::uint64_t final_state() const { return final_state_; }
   std::size_t changes() const { return begun_ > 0 ? begun_ - 1 : 0; }
+  /// One for each generation that was deployed; the first is the job's start.
+  const std::vector<Change>& timeline() const { return timeline_; }
   std::size_t undisturbed() const { return undisturbed_; }  ///< takeovers that changed nothing
   static std::uint64_t state_after(std::uint64_t steps);
 
@@ -100,6 +119,9 @@ private:
 
   using Task = std::function<void()>;
   void after(std::uint64_t most_us, Task task);
+  void schedule(std::uint64_t time_us, Task task) {
+    queue_.emplace(std::pair{time_us, ++sequence_}, std::move(task));
+  }
   /// In order per pair; lost if one of them is dead when it arrives. The head is no node.
   void send(NodeId from, NodeId to, Task task);
   /// To the head that `head` numbers; lost if that is no more.
@@ -115,7 +137,12 @@ private:
     return placements_.at(generation).at(index).node;
   }
 
+  void plan_events();
+  void copy_state(std::uint64_t generation, std::size_t index, NodeId source, std::uint64_t head);
+  void deploy_in_rounds(std::uint64_t generation);
+  void send_partials(NodeId from, std::uint64_t generation, std::uint64_t step);
   NodeId add_node();
+  void join();
   void disturb();
   void kill(NodeId victim);
   void cut(NodeId victim);
@@ -162,6 +189,8 @@ private:
   std::uint64_t next_step_ = 0, next_epoch_ = 0;  ///< that the observer may hear of
   std::size_t begun_ = 0;
   std::size_t undisturbed_ = 0;
+  std::vector<Change> timeline_;
+  std::uint64_t known_ = 0;  ///< when the head heard of the last change
   bool cancelled_ = false;
 };
 

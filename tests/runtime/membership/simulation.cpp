@@ -73,6 +73,58 @@ Simulation::Process Simulation::start_node(std::string name) {
   return p;
 }
 
+Simulation::Process Simulation::start_cluster(std::size_t nodes) {
+  auto& former = procs_.emplace_back();
+  former.id = {random_(), 1};
+  former.head = true;
+  heads_.push_back(0);
+  View view{1, former.id, {member_of(0, "head")}};
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const Process p = start_node();
+    view.members.push_back(member_of(p, fmt::format("node-{}", p)));
+    view.members.back().joined = 1;
+  }
+  stored_ = views_[{view.head, 1}] = std::make_shared<const View>(view);
+  std::erase_if(queue_, [](const Event& e) { return e.kind == Event::Kind::arrive; });
+  std::make_heap(queue_.begin(), queue_.end(), Later{});
+  for (Process p = 1; p <= nodes; ++p) let_in(p, stored_);
+  for (Process p = 2; p <= nodes; ++p)
+    for (Process q = 1; q < p; ++q)
+      procs_[p].machine->connected(connect_at_once(Plane::actors, p, q), procs_[q].id, now_);
+  kill(0);
+  return start_head();
+}
+
+/// What the former head, which has no machine, would have said to a node that wants in.
+void Simulation::let_in(Process p, const SharedView& view) {
+  Machine& machine = *procs_[p].machine;
+  const auto connected = [&](ConnectId id, Plane plane) {
+    const Link link = connect_at_once(plane, p, 0);
+    machine.connected(link, procs_[0].id, now_);
+    machine.connect_done(id, link, now_);
+    return link;
+  };
+  const Link link = connected(1, Plane::actors);
+  machine.received(link, Welcome{view->members[p], {view->members[0]}, options_.timing, 1}, now_);
+  const Link liveness = connected(2, Plane::liveness);
+  machine.received(liveness, Joined{view}, now_);
+  for (auto& action : machine.take_actions())
+    if (auto* next = std::get_if<NewView>(&action)) perform(p, *next);
+}
+
+/// `from` still has to be told.
+Link Simulation::connect_at_once(Plane plane, Process from, Process to) {
+  const std::size_t c = connections_.size();
+  Connection& connection = connections_.emplace_back();
+  connection.plane = plane;
+  connection.ends[0] = from;
+  connection.ends[1] = to;
+  connection.open[0] = connection.open[1] = true;
+  const Link link{plane, c + 1};
+  if (procs_[to].machine) procs_[to].machine->connected(link, procs_[from].id, now_);
+  return link;
+}
+
 void Simulation::depose(Process p) {
   Proc& proc = procs_[p];
   if (!proc.alive || proc.out) return;
@@ -194,6 +246,7 @@ void Simulation::run_for(Duration how_long) {
 }
 
 Duration Simulation::delay() {
+  if (options_.delay) return *options_.delay;
   const auto most = static_cast<std::uint64_t>(options_.max_delay.count());
   // Mostly short, now and then long.
   const std::uint64_t bits = random_();
@@ -315,8 +368,12 @@ void Simulation::perform(Process p, Send& send) {
   Connection& connection = connections_.at(c);
   const unsigned mine = side_of(connection, p);
   if (connection.closing[mine]) return;
+  const bool beat = std::holds_alternative<Heartbeat>(send.message);
+  if (!beat) ++procs_[p].sent.messages;
   if (options_.encode_one_in != 0 && random_() % options_.encode_one_in == 0) {
-    auto decoded = decode(encode(send.message));
+    const auto bytes = encode(send.message);
+    if (!beat) procs_[p].sent.bytes += bytes.size();
+    auto decoded = decode(bytes);
     if (!decoded.ok()) return fail(p, "cannot read its own bytes: " + decoded.error().message);
     send.message = std::move(*decoded);
   }
@@ -370,6 +427,7 @@ void Simulation::perform(Process p, const NewView& next) {
       return fail(p, fmt::format("has another view of generation {}", view.generation));
   }
   proc.view = next.view;
+  proc.view_since = now_;
   proc.departures.insert(proc.departures.end(), next.departures.begin(), next.departures.end());
 }
 

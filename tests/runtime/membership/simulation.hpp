@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,7 @@ public:
     Duration join_timeout = std::chrono::milliseconds(1500);
     Duration connect_timeout = std::chrono::milliseconds(600);
     Duration max_delay = std::chrono::milliseconds(30);  ///< of a message
+    std::optional<Duration> delay = {};                  ///< of each, instead
     unsigned encode_one_in = 16;  ///< so many messages go through the codec; 0: none
     Duration store_delay = std::chrono::milliseconds(20);  ///< at most; of a view to the store
   };
@@ -45,6 +47,10 @@ public:
   /// The first, or one that takes over what the store has.
   Process start_head();
   Process start_node(std::string name = "node");
+  /// Instead of start_head(): `nodes` that were let in by a head which is no more, connected to
+  /// each other, and one that takes over from it. So a large cluster need not grow one by one.
+  /// Wants a timing with time without a head. Returns the head; the nodes are those before it.
+  Process start_cluster(std::size_t nodes);
 
   // Faults and wishes. Each acts now.
   void kill(Process p);
@@ -74,6 +80,14 @@ public:
   /// The one of the latest term that lives and is not out; null if there is none.
   const Process* leader() const;
   std::uint64_t messages() const { return messages_; }
+  /// What it sent, other than heartbeats. Bytes of what went through the codec.
+  struct Traffic {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  const Traffic& sent(Process p) const { return procs_[p].sent; }
+  /// When it got the view that it has.
+  TimePoint view_since(Process p) const { return procs_[p].view_since; }
   bool paused(Process p) const { return procs_[p].paused; }
   /// Why it is out, null while it is not.
   const Error* out(Process p) const { return procs_[p].out ? &*procs_[p].out : nullptr; }
@@ -105,7 +119,7 @@ private:
   struct Connection {
     Plane plane;
     Process ends[2];
-    std::deque<Item> toward[2];
+    std::list<Item> toward[2];  // nothing while empty, and most of a mesh is
     TimePoint last[2];
     bool open[2] = {false, false};     ///< the machine knows it, and lost() has not come
     bool closing[2] = {false, false};  ///< sends nothing more
@@ -137,11 +151,15 @@ private:
     bool paused = false;
     std::optional<Error> out;
     SharedView view;
+    TimePoint view_since;
+    Traffic sent;
     std::vector<Departure> departures;
     std::vector<Event> deferred;
   };
 
   void depose(Process p);
+  void let_in(Process p, const SharedView& view);
+  Link connect_at_once(Plane plane, Process from, Process to);
   Duration delay();
   void push(Event event);
   void handle(Event event);
