@@ -51,6 +51,9 @@ public:
   SharedView view() const override { return view_; }
 
 private:
+  /// After an attempt to connect that failed.
+  static constexpr Duration kRetry = std::chrono::milliseconds(200);
+
   enum class State { connecting, asking, meshing, in, leaving, out };
 
   /// A connection that this node makes: to a member, or to the head's liveness.

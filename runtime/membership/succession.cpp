@@ -9,8 +9,8 @@ namespace troupe::membership {
 namespace {
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
-/// Limits of silence until one that can be connected to, or only is silent, has not answered: it may be
-/// a busy machine, and to be put out costs more than to wait.
+/// Limits of silence until one that can be connected to, or only is silent, has not answered: it
+/// may be a busy machine, and to be put out costs more than to wait.
 constexpr int kPatience = 3;
 constexpr Duration kLateRetry = std::chrono::seconds(1);
 /// Of attempts to connect; then there is nobody.

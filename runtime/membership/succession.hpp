@@ -13,8 +13,8 @@ namespace troupe::membership {
 
 /// How a new head takes over the cluster of a former one: it connects to every member that the last
 /// known view has, says that it leads now, and is told of a later view where there is one. It is
-/// done when all have followed, or at the latest after three limits of silence. Who did not is looked
-/// for a while longer, to be told that it is out.
+/// done when all have followed, or at the latest after three limits of silence. Who did not is
+/// looked for a while longer, to be told that it is out.
 ///
 /// A part of HeadMachine: no I/O, values only. Threads: one at a time.
 class Succession {

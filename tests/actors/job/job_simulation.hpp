@@ -117,6 +117,8 @@ private:
   void on_epoch(const EpochFinished& x) override;
   void on_ended(const JobEnded&) override {}
 
+  static JobMachine::Options machine_options(const Options& options);
+
   using Task = std::function<void()>;
   void after(std::uint64_t most_us, Task task);
   void schedule(std::uint64_t time_us, Task task) {
