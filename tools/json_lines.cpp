@@ -38,7 +38,8 @@ void JsonLines::on_step(const train::StepFinished& x) {
              {"step", x.step},
              {"loss", x.loss},
              {"accuracy", x.accuracy},
-             {"step_seconds", x.seconds}});
+             {"step_seconds", x.seconds},
+             {"skipped", x.skipped}});
 }
 
 void JsonLines::on_epoch(const train::EpochFinished& x) {

@@ -46,6 +46,7 @@ struct OptimizerConfig {
   double momentum = 0.0;
   double weight_decay = 0.0;
   bool nesterov = false;
+  std::string non_finite = "stop";  ///< at a gradient that is NaN or infinite: "stop" or "skip"
   ScheduleConfig schedule;
 };
 

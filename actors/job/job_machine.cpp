@@ -15,6 +15,9 @@ constexpr auto kRetryAfter = std::chrono::seconds(3);
 /// one before it was about to begin may be known to nobody.
 constexpr std::uint64_t kGenerationsOfTerm = 1'000'000;
 
+/// Skipped steps, each by every rank that is to blame, that are told one by one.
+constexpr std::size_t kMostSkipsTold = 10;
+
 }  // namespace
 
 JobMachine::JobMachine(Options options, JobEffects& effects, JobObserver& observer)
@@ -31,6 +34,7 @@ void JobMachine::start(std::vector<JobNode> nodes, TimePoint now) {
 
 void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now) {
   members_ = std::move(nodes);
+  inherited_ = true;
   generation_ = std::max(inherited.last_generation, inherited.term * kGenerationsOfTerm);
   change_reason_ = "the head was lost";
   has_begun_ = inherited.begun || inherited.generation != 0;
@@ -407,9 +411,19 @@ void JobMachine::evaluated(const Evaluated& x) {
   std::uint64_t correct = 0;
   for (const auto& [rank, part] : last_test_) {  // in rank order: the same sum on any placement
     finished.test_loss += part.loss_sum;
+    skips_ += x.skipped ? 1 : 0;
     finished.test_samples += part.samples;
     correct += part.correct;
   }
+  void JobMachine::skipped(const NonFinite& x) {
+    if (phase_ == Phase::over || told_skips_.size() == kMostSkipsTold ||
+        !told_skips_.emplace(x.step, x.rank).second)
+      return;
+    observer_.on_notice({fmt::format("step {} was skipped: {}", x.step + 1, describe(x))});
+    if (told_skips_.size() == kMostSkipsTold)
+      observer_.on_notice({"of further skipped steps only the number is told, at the end"});
+  }
+
   if (finished.test_samples > 0) {
     const auto samples = static_cast<double>(finished.test_samples);
     finished.test_loss /= samples;
@@ -530,3 +544,7 @@ void JobMachine::end(Code code, std::string message, std::string path, std::stri
 }
 
 }  // namespace troupe::train
+if (skips_ > 0)
+  observer_.on_notice({fmt::format("{} step{} skipped over gradients that were not finite{}",
+                                   skips_, skips_ == 1 ? " was" : "s were",
+                                   inherited_ ? ", since this head took over" : "")});

@@ -12,6 +12,7 @@
 #include "actors/job/straggler_watch.hpp"
 #include "actors/train/events.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/non_finite.hpp"
 #include "runtime/base/clock.hpp"
 #include "runtime/base/node_id.hpp"
 #include "runtime/base/status.hpp"
@@ -124,6 +125,7 @@ public:
   // What the job's actors say.
   void ready(const Ready& x, TimePoint now);
   void step(const StepFinished& x);
+  void skipped(const NonFinite& x);  ///< why a step left the weights as they were
   void epoch(const EpochFinished& x);
   void evaluated(const Evaluated& x);  ///< of the last epoch
   void last_step(const LastStepDone& x);
@@ -199,8 +201,11 @@ private:
   std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
 
-  std::optional<Error> failure_;     ///< why it is ending
-  std::optional<Error> save_error_;  ///< the last
+  std::optional<Error> failure_;                                  ///< why it is ending
+  std::optional<Error> save_error_;                               ///< the last
+  std::set<std::pair<std::uint64_t, std::uint32_t>> told_skips_;  ///< step and rank
+  std::uint64_t skips_ = 0;                                       ///< skipped steps
+  bool inherited_ = false;  ///< from another head, whose skips are not known
   std::vector<bool> save_tried_;
   bool saving_ = false;
   std::optional<Saved> result_;

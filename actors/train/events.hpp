@@ -25,9 +25,10 @@ struct JobStarted {
 /// A committed step; steps count from 0.
 struct StepFinished {
   std::uint64_t step = 0;
-  double loss = 0;      ///< mean over the step's samples
-  double accuracy = 0;  ///< share of them classified right, 0..1
-  double seconds = 0;   ///< that it took on the node that reports
+  double loss = 0;       ///< mean over the step's samples
+  double accuracy = 0;   ///< share of them classified right, 0..1
+  double seconds = 0;    ///< that it took on the node that reports
+  bool skipped = false;  ///< its gradient was not finite, and the weights stayed as they were
 };
 
 struct EpochFinished {
@@ -73,7 +74,7 @@ auto inspect(Inspector& f, JobStarted& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StepFinished& x) {
-  return f(x.step, x.loss, x.accuracy, x.seconds);
+  return f(x.step, x.loss, x.accuracy, x.seconds, x.skipped);
 }
 template <class Inspector>
 auto inspect(Inspector& f, EpochFinished& x) {

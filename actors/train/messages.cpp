@@ -1,5 +1,6 @@
 #include "actors/train/messages.hpp"
 
+#include "actors/train/non_finite.hpp"
 #include "actors/train/setup.hpp"
 #include "actors/train/surveyor.hpp"
 #include "actors/train/warmer.hpp"
@@ -31,6 +32,7 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Save>("troupe::train::Save");
   config.add_message_type<Saved>("troupe::train::Saved");
   config.add_message_type<Pace>("troupe::train::Pace");
+  config.add_message_type<NonFinite>("troupe::train::NonFinite");
   config.add_message_type<Failed>("troupe::train::Failed");
   config.add_message_type<LastStepDone>("troupe::train::LastStepDone");
 }

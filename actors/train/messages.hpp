@@ -22,6 +22,7 @@ namespace troupe::train {
 enum Extra : std::size_t {
   kLossSum,
   kCorrect,
+  kNonFinite,  ///< ranks whose gradient or loss is NaN or infinite
   kTestLossSum,
   kTestCorrect,
   kTestSamples,

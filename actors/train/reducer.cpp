@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <caf/exit_reason.hpp>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "actors/train/events.hpp"
 #include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/non_finite.hpp"
 #include "actors/train/reporter.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
@@ -157,26 +159,77 @@ private:
 
   void finish_step() {
     const auto extras = std::move(*step_extras_);
-    step_extras_.reset();
-    if (!std::isfinite(extras[kLossSum]))
-      return fail(
-          Error{Code::failed_precondition,
-                fmt::format("the loss of step {} is not a finite number; lower optimizer.lr "
-                            "or add warm-up steps",
-                            job_->replica().steps_done())});
-    auto& replica = job_->replica();
-    for (const auto& [slice, sum] : sums_) {
-      const auto& run = plan_->slices()[slice];
-      replica.apply(buckets_[run.bucket].begin + run.offset,
-                    {reinterpret_cast<const float*>(sum.data()), run.elements});
+    /// A rank of this node has it in the step in flight.
+    void note(const NonFinite& x) {
+      if (running_ && x.generation == generation_ && x.step == job_->replica().steps_done())
+        non_finite_[x.rank] = x;
     }
+
+    step_extras_.reset();
+    auto& replica = job_->replica();
+    const auto bad = find_bad(extras);
+    const bool skip = extras[kNonFinite] > 0 || bad;
+    if (skip && job_->config().optimizer.non_finite != "skip") return stop_over(bad);
+    if (skip)
+      tell_skipped(bad);
+    else
+      for (const auto& [slice, sum] : sums_) replica.apply(begin_of(slice), floats(sum, slice));
     sums_.clear();
     replica.commit();
-    report(extras);
+    report(extras, skip);
+    non_finite_.clear();
     after_step(replica.steps_done());
   }
 
-  void report(const std::vector<double>& extras) {
+  std::uint64_t begin_of(std::uint32_t slice) const {
+    const auto& run = plan_->slices()[slice];
+    return buckets_[run.bucket].begin + run.offset;
+  }
+  std::span<const float> floats(const Buffer& sum, std::uint32_t slice) const {
+    return {reinterpret_cast<const float*>(sum.data()), plan_->slices()[slice].elements};
+  }
+
+  /// What is not finite in the sums, if every rank's part of them is. From what all nodes have the
+  /// same bits of, as all must decide alike.
+  std::optional<NonFinite> find_bad(const std::vector<double>& extras) const {
+    if (extras[kNonFinite] > 0) return std::nullopt;
+    std::optional<NonFinite> found;
+    std::uint64_t found_at = 0;
+    for (const auto& [slice, sum] : sums_) {
+      const auto begin = begin_of(slice);
+      if (found && begin < found_at) continue;  // slices come in any order; all name the last
+      auto bad = find_non_finite(job_->replica().model(), begin, floats(sum, slice));
+      if (!bad) continue;
+      found = std::move(bad);
+      found_at = begin;
+    }
+    if (!found && !std::isfinite(extras[kLossSum]))
+      found = NonFinite{.nan = std::isnan(extras[kLossSum])};
+    return found;
+  }
+
+  /// Nothing of the step was applied anywhere. Who has nothing to tell waits for the job to halt it
+  /// at the word of the node that has; should that be lost, the step is done again.
+  void stop_over(const std::optional<NonFinite>& sum) {
+    if (!sum && non_finite_.empty()) return abort();
+    const auto& bad = sum ? *sum : non_finite_.begin()->second;
+    fail({Code::failed_precondition,
+          fmt::format("step {} was not taken: {}; lower optimizer.lr, add warm-up steps "
+                      "(optimizer.schedule.warmup_steps), or leave such steps out with "
+                      "optimizer.non_finite = \"skip\"",
+                      job_->replica().steps_done() + 1, describe(bad))});
+  }
+
+  void tell_skipped(const std::optional<NonFinite>& sum) {
+    for (const auto& [rank, x] : non_finite_) reporter_.say(x);
+    if (!sum || setup_.index != 0) return;
+    auto x = *sum;
+    x.generation = generation_;
+    x.step = job_->replica().steps_done();
+    reporter_.say(x);
+  }
+
+  void report(const std::vector<double>& extras, bool skipped) {
     auto& replica = job_->replica();
     const auto step = replica.steps_done() - 1;
     if (const double tested = extras[kTestSamples]; tested > 0) {
@@ -189,7 +242,8 @@ private:
     if (setup_.index != 0) return;
     const auto samples = static_cast<double>(job_->config().data.batch);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - step_began_;
-    reporter_.step({step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count()});
+    reporter_.step(
+        {step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count(), skipped});
   }
 
   /// Checkpoints and evaluations stand between two steps.
@@ -260,6 +314,7 @@ private:
     test_parts_.clear();
     step_extras_.reset();
   }
+  non_finite_.clear();
 
   static caf::error not_the_job() {
     return remoting::to_caf({Code::stale_generation, "another head has taken the job over"});
@@ -348,6 +403,7 @@ private:
   std::map<std::uint32_t, Evaluated> test_parts_;       // by rank, for the next step's extras
 };
 
+std::map<std::uint32_t, NonFinite> non_finite_;  // by rank, of this node in that step
 caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
   const auto state = shared_from_this();
   return {
@@ -362,6 +418,7 @@ caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
       },
       [state](const collective::ExtrasReady& x) { state->add_extras(x); },
       [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
+      [state](const NonFinite& x) { state->note(x); },
       [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](const Evaluated& x) { state->evaluated(x); },

@@ -44,6 +44,15 @@ Status read_into(const TensorFile& file, const std::string& name,
   return {};
 }
 
+/// Whether a job goes on from the checkpoint of one with that hash. A job that stops at what is not
+/// finite has left no step out so far: up to here it is the same as one that skips.
+bool may_go_on(JobConfig config, const std::string& results_hash) {
+  if (config.results_hash() == results_hash) return true;
+  if (config.optimizer.non_finite != "skip") return false;
+  config.optimizer.non_finite = "stop";
+  return config.results_hash() == results_hash;
+}
+
 }  // namespace
 
 std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes) {
@@ -86,7 +95,7 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
   TROUPE_ASSIGN(auto found, store.load(path));
   const auto& metadata = found.content.metadata;
   const auto hash = metadata.find(std::string(kResultsHashKey));
-  if (hash == metadata.end() || hash->second != config.results_hash())
+  if (hash == metadata.end() || !may_go_on(config, hash->second))
     return Error{
         Code::invalid_argument,
         fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "

@@ -1,10 +1,15 @@
 #include "actors/train/trainer.hpp"
 
+#include <cmath>
+#include <optional>
+#include <span>
+
 #include <fmt/format.h>
 
 #include "actors/collective/reducer.hpp"
 #include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/non_finite.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
@@ -92,14 +97,20 @@ private:
     return std::pair{std::move(x), std::move(y)};
   }
 
-  /// Sends each bucket as soon as backward has finished it, then the extra values.
+  /// Sends each bucket as soon as backward has finished it, then what is not finite in any of them
+  /// or the loss, then the extra values.
   Status compute(const StepBegun& step, const Batch& batch) {
     const auto begun = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(auto input, tensors(batch.images, batch.labels, batch.samples));
+    const std::span<float> values{reinterpret_cast<float*>(gradients.data()), floats};
+    std::optional<NonFinite> bad;
     const auto floats = job_->replica().model().flat_size();
     TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
     std::uint32_t sent = 0;
     const auto send_from = [&](std::uint64_t first_final) {
+      if (!bad)
+        bad = find_non_finite(job_->replica().model(), bucket.begin,
+                              values.subspan(bucket.begin, bucket.end - bucket.begin));
       for (; sent < buckets_.size() && buckets_[sent].begin >= first_final; ++sent) {
         const auto& bucket = buckets_[sent];
         self_->send(reducer_, collective::GradientReady{
@@ -110,16 +121,23 @@ private:
     };
     TROUPE_ASSIGN(auto stats,
                   workspace_->forward_backward(
-                      job_->replica().parameters(), input.first, input.second,
-                      {reinterpret_cast<float*>(gradients.data()), floats},
-                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
+                      job_->replica().parameters(), input.first, input.second, values,
+                      if (!bad && !std::isfinite(stats.loss_sum)) bad =
+                          NonFinite{.nan = std::isnan(stats.loss_sum)};
+                      if (bad) {
+                        bad->generation = step.generation;
+                        bad->step = step.step;
+                        bad->rank = setup_.index;
+                        self_->send(reducer_, *bad);
+                      }[&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
     send_from(0);
     job_->add_compute(std::chrono::steady_clock::now() - begun);
     self_->send(reducer_,
-                collective::ExtrasReady{step.generation,
-                                        step.step,
-                                        setup_.index,
-                                        {stats.loss_sum, static_cast<double>(stats.correct)}});
+                collective::ExtrasReady{
+                    step.generation,
+                    step.step,
+                    setup_.index,
+                    {stats.loss_sum, static_cast<double>(stats.correct), bad ? 1.0 : 0.0}});
     return {};
   }
 

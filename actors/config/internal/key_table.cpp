@@ -14,6 +14,7 @@ using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 
 constexpr std::array<std::string_view, 2> kModels = {"lenet5", "mlp"};
+constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 1> kFormats = {"idx"};
 constexpr std::array<std::string_view, 1> kOptimizers = {"sgd"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "step", "cosine"};
@@ -96,6 +97,9 @@ const Key kKeys[] = {
      .choices = kSchedules},
     {.name = "optimizer.schedule.warmup_steps",
      .field = TROUPE_FIELD(U64, optimizer.schedule.warmup_steps)},
+    {.name = "optimizer.non_finite",
+     .field = TROUPE_FIELD(Text, optimizer.non_finite),
+     .choices = kNonFinite},
     {.name = "optimizer.schedule.step_epochs",
      .field = TROUPE_FIELD(U64, optimizer.schedule.step_epochs),
      .least = 1},

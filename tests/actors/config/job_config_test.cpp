@@ -61,6 +61,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.optimizer.momentum = 0.5; },
       [](JobConfig& c) { c.optimizer.weight_decay = 0.5; },
       [](JobConfig& c) { c.optimizer.schedule.kind = "step"; },
+      [](JobConfig& c) { c.optimizer.non_finite = "skip"; },
       [](JobConfig& c) { c.optimizer.schedule.warmup_steps = 5; },
   };
   for (std::size_t i = 0; i < std::size(changes); ++i) {

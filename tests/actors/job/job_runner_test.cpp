@@ -4,53 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/job/register.hpp"
+#include "tests/actors/job/cluster.hpp"
 #include "tests/actors/job/synthetic_job.hpp"
 
 namespace troupe::train {
 namespace {
-
-RuntimeOptions options(std::uint32_t slots) {
-  RuntimeOptions result;
-  result.slots = slots;
-  result.configure = [context = std::make_shared<NodeContext>()](caf::actor_system_config& config) {
-    register_actors(config, context);
-  };
-  return result;
-}
-
-/// A head and some nodes in this process.
-struct Cluster {
-  explicit Cluster(std::size_t count) {
-    head = Runtime::start_cluster(options(0)).value();
-    for (std::size_t i = 0; i < count; ++i)
-      nodes.push_back(Runtime::join(head->address(), options(1)).value());
-    EXPECT_TRUE(head->wait_for_nodes(count, std::chrono::seconds(20)).ok());
-  }
-  std::unique_ptr<Runtime> head;
-  std::vector<std::unique_ptr<Runtime>> nodes;
-};
-
-/// Keeps what a job said; may act at a step.
-struct Recorder final : JobObserver {
-  void on_started(const JobStarted& x) override { started = x; }
-  void on_step(const StepFinished& x) override {
-    steps.push_back(x);
-    if (at_step) at_step(x.step);
-  }
-  void on_epoch(const EpochFinished& x) override { epochs.push_back(x); }
-  void on_checkpoint(const CheckpointWritten& x) override { checkpoints.push_back(x); }
-  void on_notice(const Notice& x) override { notices.push_back(x.text); }
-  void on_ended(const JobEnded& x) override { ended.push_back(x); }
-
-  std::function<void(std::uint64_t)> at_step;
-  JobStarted started;
-  std::vector<StepFinished> steps;
-  std::vector<EpochFinished> epochs;
-  std::vector<CheckpointWritten> checkpoints;
-  std::vector<std::string> notices;
-  std::vector<JobEnded> ended;
-};
 
 std::string undisturbed_hash(std::size_t nodes) {
   TemporaryFolder folder;
