@@ -228,6 +228,7 @@ void JobMachine::place(TimePoint now) {
   }
   phase_ = Phase::preparing;
   placed_at_ = ready_at_ = now;
+  if (!has_begun_) data_ = {};
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
@@ -256,14 +257,10 @@ void JobMachine::retry_or_end(Error reason, TimePoint now) {
 void JobMachine::ready(const Ready& x, TimePoint now) {
   if (x.generation != generation_ || phase_ != Phase::preparing) return;
   if (x.code != 0)
-    return end_with({static_cast<Code>(x.code), fmt::format("{}: {}", x.actor, x.message)}, now);
-  if (data_.first.empty()) data_ = {x.data_hash, x.actor};
-  if (!x.data_hash.empty() && x.data_hash != data_.first)
-    return end_with({Code::invalid_argument,
-                     fmt::format("{} and {} read different data ({} and {}); give every node the "
-                                 "same files",
-                                 data_.second, x.actor, data_.first, x.data_hash)},
-                    now);
+    return end_with(
+        {static_cast<Code>(x.code), fmt::format("{}, {}: {}", place_of(x), x.actor, x.message)},
+        now);
+  if (auto status = compare(x); !status.ok()) return end_with(status.error(), now);
   if (x.parameters > 0) {
     if (x.index >= next_.holders.size()) return;
     started_.steps_per_epoch = x.steps_per_epoch;
@@ -274,6 +271,24 @@ void JobMachine::ready(const Ready& x, TimePoint now) {
   }
   ready_.insert(x.actor);
   check_ready(now);
+}
+
+/// What must be the same on all nodes, and on those that join later.
+Status JobMachine::compare(const Ready& x) {
+  if (data_.first.empty()) data_ = {x.data_hash, place_of(x)};
+  if (!x.data_hash.empty() && x.data_hash != data_.first)
+    return Error{Code::invalid_argument,
+                 fmt::format("{} and {} read different data ({} and {}); give every node the same "
+                             "files",
+                             data_.second, place_of(x), data_.first, x.data_hash)};
+  return {};
+}
+
+/// The node of an actor that is being prepared.
+std::string JobMachine::place_of(const Ready& x) const {
+  if (x.node >= next_.nodes.size()) return x.actor;
+  const auto& node = next_.nodes[x.node];
+  return fmt::format("node '{}' ({})", node.name, short_name(node.node));
 }
 
 /// All are there: who is behind takes the state of the most advanced.

@@ -164,6 +164,8 @@ private:
   void halt_all(TimePoint now);
   void after_halt(TimePoint now);
   void check_ready(TimePoint now);
+  Status compare(const Ready& x);
+  std::string place_of(const Ready& x) const;
   void retry_or_end(Error reason, TimePoint now);
   Holder* take_halting(std::uint64_t generation, std::size_t index);
   std::pair<StateSource, Holder> most_advanced() const;
@@ -197,7 +199,7 @@ private:
   JobStarted started_;
   std::uint64_t steps_done_ = 0;
   std::uint64_t reported_ = 0;                    ///< steps told to the observer
-  std::pair<std::string, std::string> data_;      ///< hash, and the actor that said it first
+  std::pair<std::string, std::string> data_;      ///< hash, and the node that said it first
   std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
 

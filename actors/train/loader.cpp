@@ -27,6 +27,7 @@ public:
     ready.generation = setup_.generation;
     ready.index = setup_.index;
     ready.actor = fmt::format("loader {}", setup_.index);
+    ready.node = setup_.node_of(setup_.index);
     if (auto job = context_->job(setup_); job.ok()) {
       job_ = *job;
       ready.data_hash = job_->data_hash();

@@ -34,6 +34,7 @@ struct Ready {
   std::uint64_t generation = 0;
   std::uint32_t index = 0;  ///< of the replica
   std::string actor;        ///< "trainer 3", "reducer 1": for errors
+  std::uint32_t node = 0;   ///< index of the actor's node
   std::uint16_t code = 0;   ///< Code
   std::string message;
   std::uint64_t steps_done = 0;  ///< reducers: in the state they start from
@@ -163,7 +164,7 @@ struct LastStepDone {
 
 template <class Inspector>
 auto inspect(Inspector& f, Ready& x) {
-  return f(x.generation, x.index, x.actor, x.code, x.message, x.steps_done, x.state_hash,
+  return f(x.generation, x.index, x.actor, x.node, x.code, x.message, x.steps_done, x.state_hash,
            x.data_hash, x.steps_per_epoch, x.parameters);
 }
 template <class Inspector>

@@ -48,6 +48,7 @@ public:
     ready.generation = setup_.generation;
     ready.index = setup_.index;
     ready.actor = name();
+    ready.node = setup_.index;
     auto status = try_prepare();
     if (status.ok()) {
       ready.steps_done = job_->replica().steps_done();

@@ -18,6 +18,10 @@ struct Setup {
   std::vector<std::uint32_t> node_of_rank;  ///< index of the node that each rank is placed on
   caf::actor job_actor;
   bool outlives_head = false;  ///< goes on if the head is lost, until another adopts it
+
+  std::uint32_t node_of(std::uint32_t rank) const {
+    return rank < node_of_rank.size() ? node_of_rank[rank] : 0;
+  }
 };
 
 template <class Inspector>

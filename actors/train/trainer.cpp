@@ -33,6 +33,7 @@ public:
     ready.generation = setup_.generation;
     ready.index = setup_.index;
     ready.actor = name();
+    ready.node = setup_.node_of(setup_.index);
     if (auto status = try_prepare(); !status.ok()) {
       ready.code = static_cast<std::uint16_t>(status.code());
       ready.message = status.error().message;
