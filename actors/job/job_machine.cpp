@@ -228,7 +228,7 @@ void JobMachine::place(TimePoint now) {
   }
   phase_ = Phase::preparing;
   placed_at_ = ready_at_ = now;
-  if (!has_begun_) data_ = {};
+  if (!has_begun_) data_ = instructions_ = {};
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
@@ -281,6 +281,14 @@ Status JobMachine::compare(const Ready& x) {
                  fmt::format("{} and {} read different data ({} and {}); give every node the same "
                              "files",
                              data_.second, place_of(x), data_.first, x.data_hash)};
+  if (instructions_.first.empty()) instructions_ = {x.instruction_set, place_of(x)};
+  if (!x.instruction_set.empty() && x.instruction_set != instructions_.first)
+    return Error{
+        Code::invalid_argument,
+        fmt::format("{} computes with instruction set {} and {} with {}, which give other "
+                    "last bits; set job.max_cpu_isa to the newest that both have (\"avx2\" or "
+                    "\"avx512_core\" for most), and leave ONEDNN_MAX_CPU_ISA unset",
+                    instructions_.second, instructions_.first, place_of(x), x.instruction_set)};
   return {};
 }
 
@@ -403,7 +411,17 @@ void JobMachine::step(const StepFinished& x) {
   steps_done_ = std::max(steps_done_, x.step + 1);
   if (phase_ == Phase::over || x.step < reported_) return;  // one that was done again
   reported_ = x.step + 1;
+  skips_ += x.skipped ? 1 : 0;
   observer_.on_step(x);
+}
+
+void JobMachine::skipped(const NonFinite& x) {
+  if (phase_ == Phase::over || told_skips_.size() == kMostSkipsTold ||
+      !told_skips_.emplace(x.step, x.rank).second)
+    return;
+  observer_.on_notice({fmt::format("step {} was skipped: {}", x.step + 1, describe(x))});
+  if (told_skips_.size() == kMostSkipsTold)
+    observer_.on_notice({"of further skipped steps only the number is told, at the end"});
 }
 
 void JobMachine::epoch(const EpochFinished& x) {
@@ -426,19 +444,9 @@ void JobMachine::evaluated(const Evaluated& x) {
   std::uint64_t correct = 0;
   for (const auto& [rank, part] : last_test_) {  // in rank order: the same sum on any placement
     finished.test_loss += part.loss_sum;
-    skips_ += x.skipped ? 1 : 0;
     finished.test_samples += part.samples;
     correct += part.correct;
   }
-  void JobMachine::skipped(const NonFinite& x) {
-    if (phase_ == Phase::over || told_skips_.size() == kMostSkipsTold ||
-        !told_skips_.emplace(x.step, x.rank).second)
-      return;
-    observer_.on_notice({fmt::format("step {} was skipped: {}", x.step + 1, describe(x))});
-    if (told_skips_.size() == kMostSkipsTold)
-      observer_.on_notice({"of further skipped steps only the number is told, at the end"});
-  }
-
   if (finished.test_samples > 0) {
     const auto samples = static_cast<double>(finished.test_samples);
     finished.test_loss /= samples;
@@ -554,12 +562,12 @@ void JobMachine::end(Code code, std::string message, std::string path, std::stri
   phase_ = Phase::over;
   JobEnded ended{static_cast<std::uint16_t>(code), std::move(message), steps_done_, std::move(path),
                  std::move(sha256)};
+  if (skips_ > 0)
+    observer_.on_notice({fmt::format("{} step{} skipped over gradients that were not finite{}",
+                                     skips_, skips_ == 1 ? " was" : "s were",
+                                     inherited_ ? ", since this head took over" : "")});
   observer_.on_ended(ended);
   effects_.ended(ended);
 }
 
 }  // namespace troupe::train
-if (skips_ > 0)
-  observer_.on_notice({fmt::format("{} step{} skipped over gradients that were not finite{}",
-                                   skips_, skips_ == 1 ? " was" : "s were",
-                                   inherited_ ? ", since this head took over" : "")});

@@ -198,16 +198,17 @@ private:
 
   JobStarted started_;
   std::uint64_t steps_done_ = 0;
-  std::uint64_t reported_ = 0;                    ///< steps told to the observer
-  std::pair<std::string, std::string> data_;      ///< hash, and the node that said it first
-  std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
+  std::uint64_t reported_ = 0;                        ///< steps told to the observer
+  std::pair<std::string, std::string> data_;          ///< hash, and the node that said it first
+  std::pair<std::string, std::string> instructions_;  ///< likewise, of the instruction set
+  std::map<std::uint32_t, Evaluated> last_test_;      ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
-
-  std::optional<Error> failure_;                                  ///< why it is ending
-  std::optional<Error> save_error_;                               ///< the last
   std::set<std::pair<std::uint64_t, std::uint32_t>> told_skips_;  ///< step and rank
   std::uint64_t skips_ = 0;                                       ///< skipped steps
   bool inherited_ = false;  ///< from another head, whose skips are not known
+
+  std::optional<Error> failure_;     ///< why it is ending
+  std::optional<Error> save_error_;  ///< the last
   std::vector<bool> save_tried_;
   bool saving_ = false;
   std::optional<Saved> result_;

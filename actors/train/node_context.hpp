@@ -42,6 +42,8 @@ public:
   Replica& replica() { return *replica_; }
   const Replica& replica() const { return *replica_; }
   BufferPool& pool() { return pool_; }
+  /// As kernels::instruction_set says.
+  const std::string& instruction_set() const { return instruction_set_; }
 
   /// What the ranks of this node took to compute. Threads: any.
   void add_compute(std::chrono::nanoseconds time) {
@@ -66,6 +68,7 @@ private:
   std::unique_ptr<Replica> replica_;
   BufferPool pool_;
   std::atomic<std::uint64_t> compute_nanos_ = 0, computed_ = 0;
+  std::string instruction_set_;
 };
 
 enum class Role : std::uint8_t { loader, trainer, reducer };

@@ -53,6 +53,7 @@ public:
     if (status.ok()) {
       ready.steps_done = job_->replica().steps_done();
       ready.state_hash = job_->replica().hash();
+      ready.instruction_set = job_->instruction_set();
       ready.steps_per_epoch = job_->length().steps_per_epoch;
       ready.parameters = job_->replica().model().parameter_count();
     } else {
@@ -158,14 +159,14 @@ private:
     check(machine_.add_extras(x.generation, x.step, x.rank, values));
   }
 
+  /// A rank of this node has it in the step in flight.
+  void note(const NonFinite& x) {
+    if (running_ && x.generation == generation_ && x.step == job_->replica().steps_done())
+      non_finite_[x.rank] = x;
+  }
+
   void finish_step() {
     const auto extras = std::move(*step_extras_);
-    /// A rank of this node has it in the step in flight.
-    void note(const NonFinite& x) {
-      if (running_ && x.generation == generation_ && x.step == job_->replica().steps_done())
-        non_finite_[x.rank] = x;
-    }
-
     step_extras_.reset();
     auto& replica = job_->replica();
     const auto bad = find_bad(extras);
@@ -176,9 +177,9 @@ private:
     else
       for (const auto& [slice, sum] : sums_) replica.apply(begin_of(slice), floats(sum, slice));
     sums_.clear();
+    non_finite_.clear();
     replica.commit();
     report(extras, skip);
-    non_finite_.clear();
     after_step(replica.steps_done());
   }
 
@@ -313,9 +314,9 @@ private:
     machine_.abort();
     sums_.clear();
     test_parts_.clear();
+    non_finite_.clear();
     step_extras_.reset();
   }
-  non_finite_.clear();
 
   static caf::error not_the_job() {
     return remoting::to_caf({Code::stale_generation, "another head has taken the job over"});
@@ -402,9 +403,9 @@ private:
   std::vector<std::pair<std::uint32_t, Buffer>> sums_;  // of the step in flight: slice, sum
   std::optional<std::vector<double>> step_extras_;      // set when the step's sums are complete
   std::map<std::uint32_t, Evaluated> test_parts_;       // by rank, for the next step's extras
+  std::map<std::uint32_t, NonFinite> non_finite_;       // by rank, of this node in that step
 };
 
-std::map<std::uint32_t, NonFinite> non_finite_;  // by rank, of this node in that step
 caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
   const auto state = shared_from_this();
   return {
@@ -417,9 +418,9 @@ caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
         state->check(state->machine_.add_gradient(x.generation, x.step, x.rank, x.bucket,
                                                   std::move(x.gradient)));
       },
+      [state](const NonFinite& x) { state->note(x); },
       [state](const collective::ExtrasReady& x) { state->add_extras(x); },
       [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
-      [state](const NonFinite& x) { state->note(x); },
       [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](const Evaluated& x) { state->evaluated(x); },

@@ -9,6 +9,7 @@
 #include "actors/collective/reducer.hpp"
 #include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
+#include "actors/train/model_factory.hpp"
 #include "actors/train/non_finite.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/graph/messages.hpp"
@@ -76,11 +77,8 @@ private:
     TROUPE_ASSIGN(job_, context_->job(setup_));
     const auto& config = job_->config();
     buckets_ = make_buckets(job_->replica().model(), config.operation.bucket_bytes);
-    kernels::WorkspaceOptions options;
-    options.input_mean = static_cast<float>(config.data.mean);
-    options.input_deviation = static_cast<float>(config.data.std);
-    options.threads = static_cast<int>(config.threads_per_rank);
-    TROUPE_ASSIGN(auto workspace, kernels::Workspace::create(job_->replica().model(), options));
+    TROUPE_ASSIGN(auto workspace,
+                  kernels::Workspace::create(job_->replica().model(), workspace_options(config)));
     workspace_ = std::make_unique<kernels::Workspace>(std::move(workspace));
     return {};
   }
@@ -103,17 +101,17 @@ private:
   Status compute(const StepBegun& step, const Batch& batch) {
     const auto begun = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(auto input, tensors(batch.images, batch.labels, batch.samples));
-    const std::span<float> values{reinterpret_cast<float*>(gradients.data()), floats};
-    std::optional<NonFinite> bad;
     const auto floats = job_->replica().model().flat_size();
     TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
+    const std::span<float> values{reinterpret_cast<float*>(gradients.data()), floats};
+    std::optional<NonFinite> bad;
     std::uint32_t sent = 0;
     const auto send_from = [&](std::uint64_t first_final) {
-      if (!bad)
-        bad = find_non_finite(job_->replica().model(), bucket.begin,
-                              values.subspan(bucket.begin, bucket.end - bucket.begin));
       for (; sent < buckets_.size() && buckets_[sent].begin >= first_final; ++sent) {
         const auto& bucket = buckets_[sent];
+        if (!bad)
+          bad = find_non_finite(job_->replica().model(), bucket.begin,
+                                values.subspan(bucket.begin, bucket.end - bucket.begin));
         self_->send(reducer_, collective::GradientReady{
                                   step.generation, step.step, setup_.index, sent,
                                   gradients.slice(bucket.begin * sizeof(float),
@@ -123,16 +121,16 @@ private:
     TROUPE_ASSIGN(auto stats,
                   workspace_->forward_backward(
                       job_->replica().parameters(), input.first, input.second, values,
-                      if (!bad && !std::isfinite(stats.loss_sum)) bad =
-                          NonFinite{.nan = std::isnan(stats.loss_sum)};
-                      if (bad) {
-                        bad->generation = step.generation;
-                        bad->step = step.step;
-                        bad->rank = setup_.index;
-                        self_->send(reducer_, *bad);
-                      }[&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
+                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
     send_from(0);
     job_->add_compute(std::chrono::steady_clock::now() - begun);
+    if (!bad && !std::isfinite(stats.loss_sum)) bad = NonFinite{.nan = std::isnan(stats.loss_sum)};
+    if (bad) {
+      bad->generation = step.generation;
+      bad->step = step.step;
+      bad->rank = setup_.index;
+      self_->send(reducer_, *bad);
+    }
     self_->send(reducer_,
                 collective::ExtrasReady{
                     step.generation,

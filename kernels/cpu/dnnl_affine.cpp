@@ -60,6 +60,8 @@ public:
     if (request.input_gradient) bind_backward_data(made.data, plain_weight);
   }
 
+  bool uses_library() const noexcept override { return true; }
+
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {
       forward_.set(DNNL_ARG_SRC, pass.input);

@@ -44,6 +44,8 @@ public:
     backward_.bind(DNNL_ARG_WORKSPACE, maxima);
   }
 
+  bool uses_library() const noexcept override { return true; }
+
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {
       forward_.set(DNNL_ARG_SRC, pass.input);

@@ -57,6 +57,8 @@ public:
   virtual ~LayerKernel() = default;
   virtual Status forward(const ForwardPass& pass) = 0;
   virtual Status backward(const BackwardPass& pass) = 0;
+  /// Whether a vendor's library computes it, whose last bits depend on the CPU.
+  virtual bool uses_library() const noexcept { return false; }
 
   /// What it reads (and how that must lie) and what it writes.
   const Activation& input() const noexcept { return input_; }

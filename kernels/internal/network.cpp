@@ -135,6 +135,10 @@ Status Network::allocate_gradients() {
   return {};
 }
 
+bool Network::uses_library() const noexcept {
+  return std::ranges::any_of(steps_, [](const Step& x) { return x.kernel->uses_library(); });
+}
+
 Status Network::forward(std::span<const float> parameters) {
   for (std::size_t i = 0; i < steps_.size(); ++i)
     TROUPE_TRY(steps_[i].kernel->forward({.input = floats(buffers_[i]).data(),

@@ -35,6 +35,9 @@ public:
   std::span<float> input() noexcept { return floats(buffers_[0]); }
   std::span<const float> output() const noexcept { return floats(buffers_.back()); }
 
+  /// Whether any of its layers is computed by a vendor's library.
+  bool uses_library() const noexcept;
+
   Status forward(std::span<const float> parameters);
 
   /// Where to put the output's gradient before `backward`, and where the input's is after it (if

@@ -1,9 +1,11 @@
-// Nodes that would not compute the same.
+// Nodes that would not compute the same: with other instruction sets, on other data.
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "tests/actors/job/synthetic_job.hpp"
 #include "tests/tools/process.hpp"
@@ -17,9 +19,97 @@ using train::TemporaryFolder;
 
 class MixedNodes : public testing::Test {
 protected:
+  static void need_avx2() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) return;
+#endif
+    GTEST_SKIP() << "this CPU has no AVX2, so every node computes alike";
+  }
+
+  /// A job whose layers are computed by the library: our own loops have one thread.
+  std::string job_file(const std::string& max_cpu_isa, std::uint64_t epochs = 2) {
+    auto config = train::synthetic_job(folder_.path());
+    config.threads_per_rank = 2;
+    config.max_cpu_isa = max_cpu_isa;
+    config.epochs = epochs;
+    const auto path = folder_.path() / "job.toml";
+    std::ofstream(path) << config.to_toml();
+    return path;
+  }
+
+  static std::string hash_in(const std::string& output) {
+    std::smatch match;
+    return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
+                                                                                  : "";
+  }
+
   Head head_;
   TemporaryFolder folder_;
 };
+
+struct Node {
+  Node(const Head& head, const std::string& name, std::vector<std::string> environment = {})
+      : process({"node", "--head", head.address, "--name", name}, std::move(environment)) {
+    EXPECT_TRUE(process.read_until("joined")) << process.output();
+  }
+  Process process;
+};
+
+const std::vector<std::string> kOldCpu = {"ONEDNN_MAX_CPU_ISA=SSE41"};
+const auto kNamesBoth = AllOf(HasSubstr("node 'new'"), HasSubstr("node 'old'"), HasSubstr("sse41"),
+                              HasSubstr("job.max_cpu_isa"));
+
+TEST_F(MixedNodes, of_two_instruction_sets_are_named_with_both_sets_and_the_remedy) {
+  need_avx2();
+  if (IsSkipped()) return;
+  Node with_new(head_, "new"), with_old(head_, "old", kOldCpu);
+  Process submit({"submit", job_file("native"), "--head", head_.address});
+  EXPECT_EQ(submit.wait(), 2) << submit.output();
+  EXPECT_THAT(submit.output(), kNamesBoth);
+}
+
+TEST_F(MixedNodes, one_that_joins_later_ends_the_job_with_a_checkpoint) {
+  need_avx2();
+  if (IsSkipped()) return;
+  Node with_new(head_, "new");
+  Process submit({"submit", job_file("native", 100'000), "--head", head_.address});
+  ASSERT_TRUE(submit.read_until("epoch 2/")) << submit.output();
+  Node with_old(head_, "old", kOldCpu);
+  EXPECT_EQ(submit.wait(), 2) << submit.output();
+  EXPECT_THAT(submit.output(), AllOf(kNamesBoth, HasSubstr("--resume")));
+}
+
+TEST_F(MixedNodes, with_a_limit_that_all_have_end_in_the_weights_of_one_node) {
+  need_avx2();
+  if (IsSkipped()) return;
+  const auto job = job_file("sse41");
+  std::string hashes[3];
+  for (const int nodes : {1, 2}) {
+    Process train({"train", job, "--nodes", std::to_string(nodes)});
+    ASSERT_EQ(train.wait(), 0) << train.output();
+    hashes[nodes] = hash_in(train.output());
+  }
+  Node with_new(head_, "new"), with_old(head_, "old", kOldCpu);
+  Process submit({"submit", job, "--head", head_.address});
+  ASSERT_EQ(submit.wait(), 0) << submit.output();
+  hashes[0] = hash_in(submit.output());
+  EXPECT_EQ(hashes[1].size(), 64u);
+  EXPECT_EQ(hashes[2], hashes[1]);
+  EXPECT_EQ(hashes[0], hashes[1]);
+
+  // The processes are limited for good.
+  Process other({"submit", job_file("avx2"), "--head", head_.address});
+  EXPECT_EQ(other.wait(), 1) << other.output();
+  EXPECT_THAT(other.output(), AllOf(HasSubstr("node '"), HasSubstr("sse41"), HasSubstr("avx2"),
+                                    HasSubstr("start the process anew")));
+}
+
+TEST_F(MixedNodes, of_two_instruction_sets_share_a_job_that_needs_no_library) {
+  Node with_new(head_, "new"), with_old(head_, "old", kOldCpu);
+  const auto job = job_file("native");
+  Process submit({"submit", job, "--head", head_.address, "--set", "job.threads_per_rank=1"});
+  EXPECT_EQ(submit.wait(), 0) << submit.output();
+}
 
 TEST_F(MixedNodes, on_other_data_are_both_named) {
   auto config = train::synthetic_job(folder_.path());

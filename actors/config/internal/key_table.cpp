@@ -14,6 +14,8 @@ using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 
 constexpr std::array<std::string_view, 2> kModels = {"lenet5", "mlp"};
+constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
+                                                              "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 1> kFormats = {"idx"};
 constexpr std::array<std::string_view, 1> kOptimizers = {"sgd"};
@@ -34,6 +36,9 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(U32, threads_per_rank),
      .least = 1,
      .most = 1024},
+    {.name = "job.max_cpu_isa",
+     .field = TROUPE_FIELD(Text, max_cpu_isa),
+     .choices = kInstructionSets},
 
     {.name = "model.name",
      .field = TROUPE_FIELD(Text, model.name),
@@ -92,14 +97,14 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(Number, optimizer.weight_decay),
      .high = 1e3},
     {.name = "optimizer.nesterov", .field = TROUPE_FIELD(Boolean, optimizer.nesterov)},
+    {.name = "optimizer.non_finite",
+     .field = TROUPE_FIELD(Text, optimizer.non_finite),
+     .choices = kNonFinite},
     {.name = "optimizer.schedule.kind",
      .field = TROUPE_FIELD(Text, optimizer.schedule.kind),
      .choices = kSchedules},
     {.name = "optimizer.schedule.warmup_steps",
      .field = TROUPE_FIELD(U64, optimizer.schedule.warmup_steps)},
-    {.name = "optimizer.non_finite",
-     .field = TROUPE_FIELD(Text, optimizer.non_finite),
-     .choices = kNonFinite},
     {.name = "optimizer.schedule.step_epochs",
      .field = TROUPE_FIELD(U64, optimizer.schedule.step_epochs),
      .least = 1},

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "kernels/internal/layer_kernel.hpp"
 
@@ -13,6 +15,11 @@ KernelMaker find_kernel(Operation operation, DType dtype) noexcept;
 
 /// As troupe::kernels::make_reorder.
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads);
+
+/// As troupe::kernels::limit_instruction_set.
+Status limit_instruction_set(std::string_view name);
+/// What oneDNN uses in this process; from the first call on that is fixed.
+std::string library_instruction_set();
 
 MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);

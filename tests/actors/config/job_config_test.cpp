@@ -51,6 +51,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.epochs = 2; },
       [](JobConfig& c) { c.seed = 2; },
       [](JobConfig& c) { c.threads_per_rank = 2; },
+      [](JobConfig& c) { c.max_cpu_isa = "avx2"; },
       [](JobConfig& c) { c.model.name = "mlp"; },
       [](JobConfig& c) { c.model.hidden = {1}; },
       [](JobConfig& c) { c.model.classes = 11; },
@@ -60,8 +61,8 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.optimizer.lr = 0.5; },
       [](JobConfig& c) { c.optimizer.momentum = 0.5; },
       [](JobConfig& c) { c.optimizer.weight_decay = 0.5; },
-      [](JobConfig& c) { c.optimizer.schedule.kind = "step"; },
       [](JobConfig& c) { c.optimizer.non_finite = "skip"; },
+      [](JobConfig& c) { c.optimizer.schedule.kind = "step"; },
       [](JobConfig& c) { c.optimizer.schedule.warmup_steps = 5; },
   };
   for (std::size_t i = 0; i < std::size(changes); ++i) {
