@@ -135,6 +135,9 @@ public:
   bool over() const noexcept { return phase_ == Phase::over; }
 
 private:
+  /// How long to wait for news of a node that could not be reached, before it is tried again.
+  static constexpr Duration kRetryAfter = std::chrono::seconds(3);
+
   enum class Phase {
     waiting,    ///< for enough nodes
     preparing,  ///< the generation's actors are spawned and get the same state

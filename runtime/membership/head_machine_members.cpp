@@ -1,11 +1,11 @@
 // Who is a member: the decisions of a HeadMachine, and what it tells of them.
-#include "runtime/membership/head_machine.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <set>
 
 #include <fmt/format.h>
+
+#include "runtime/membership/head_machine.hpp"
 
 namespace troupe::membership {
 namespace {
@@ -35,7 +35,6 @@ std::vector<Member> changed(const View& before, const View& next) {
 }
 
 }  // namespace
-
 
 void HeadMachine::admit(Node& node, TimePoint now) {
   node.in = true;

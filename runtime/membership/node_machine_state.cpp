@@ -1,11 +1,11 @@
 // Getting in, being in, and being without a head: what a NodeMachine does between the events.
-#include "runtime/membership/node_machine.hpp"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "runtime/membership/node_machine.hpp"
 
 namespace troupe::membership {
 namespace {

@@ -1,11 +1,11 @@
 // What goes wrong in a JobSimulation, and how a head takes over from another.
-#include "tests/actors/job/job_simulation.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "tests/actors/job/job_simulation.hpp"
 
 namespace troupe::train {
 
