@@ -84,6 +84,16 @@ TEST(JobSimulation, ends_with_an_error_when_all_that_had_its_weights_are_gone) {
   EXPECT_GT(lost, 0u);
 }
 
+// The store had not got it, and the node that had tested it was put out before its head died.
+TEST(JobSimulation, an_epoch_that_only_a_dead_head_knew_of_is_not_told_again) {
+  auto options = options_for(51760);
+  options.spare_one = false;
+  options.events = 10;
+  JobSimulation simulation(options);
+  const auto broken = simulation.run();
+  EXPECT_FALSE(broken) << *broken;
+}
+
 TEST(JobSimulation, ends_soon_after_it_was_cancelled) {
   for (std::uint64_t seed = 1; seed <= seeds() / 10; ++seed) {
     auto options = options_for(seed);

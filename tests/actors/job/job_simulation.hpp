@@ -189,6 +189,7 @@ private:
   std::optional<std::string> broken_;
   std::uint64_t final_state_ = 0;
   std::uint64_t next_step_ = 0, next_epoch_ = 0;  ///< that the observer may hear of
+  std::uint64_t told_epochs_ = 0;                 ///< by any head
   std::size_t begun_ = 0;
   std::size_t undisturbed_ = 0;
   std::vector<Change> timeline_;
