@@ -31,7 +31,6 @@ void JobMachine::start(std::vector<JobNode> nodes, TimePoint now) {
 
 void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now) {
   members_ = std::move(nodes);
-  inherited_ = true;
   generation_ = std::max(inherited.last_generation, inherited.term * kGenerationsOfTerm);
   change_reason_ = "the head was lost";
   has_begun_ = inherited.begun || inherited.generation != 0;
@@ -150,7 +149,7 @@ void JobMachine::step(const StepFinished& x) {
   steps_done_ = std::max(steps_done_, x.step + 1);
   if (phase_ == Phase::over || x.step < reported_) return;  // one that was done again
   reported_ = x.step + 1;
-  skips_ += x.skipped ? 1 : 0;
+  skips_ = x.skips;
   observer_.on_step(x);
 }
 
@@ -302,9 +301,8 @@ void JobMachine::end(Code code, std::string message, std::string path, std::stri
   JobEnded ended{static_cast<std::uint16_t>(code), std::move(message), steps_done_, std::move(path),
                  std::move(sha256)};
   if (skips_ > 0)
-    observer_.on_notice({fmt::format("{} step{} skipped over gradients that were not finite{}",
-                                     skips_, skips_ == 1 ? " was" : "s were",
-                                     inherited_ ? ", since this head took over" : "")});
+    observer_.on_notice({fmt::format("{} step{} skipped over gradients that were not finite",
+                                     skips_, skips_ == 1 ? " was" : "s were")});
   observer_.on_ended(ended);
   effects_.ended(ended);
 }

@@ -208,7 +208,6 @@ private:
   std::uint64_t epochs_evaluated_ = 0;
   std::set<std::pair<std::uint64_t, std::uint32_t>> told_skips_;  ///< step and rank
   std::uint64_t skips_ = 0;                                       ///< skipped steps
-  bool inherited_ = false;  ///< from another head, whose skips are not known
 
   std::optional<Error> failure_;     ///< why it is ending
   std::optional<Error> save_error_;  ///< the last

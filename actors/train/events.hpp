@@ -25,10 +25,11 @@ struct JobStarted {
 /// A committed step; steps count from 0.
 struct StepFinished {
   std::uint64_t step = 0;
-  double loss = 0;       ///< mean over the step's samples
-  double accuracy = 0;   ///< share of them classified right, 0..1
-  double seconds = 0;    ///< that it took on the node that reports
-  bool skipped = false;  ///< its gradient was not finite, and the weights stayed as they were
+  double loss = 0;          ///< mean over the step's samples
+  double accuracy = 0;      ///< share of them classified right, 0..1
+  double seconds = 0;       ///< that it took on the node that reports
+  bool skipped = false;     ///< its gradient was not finite, and the weights stayed as they were
+  std::uint64_t skips = 0;  ///< how many were skipped so far, since the job began or was resumed
 };
 
 struct EpochFinished {
@@ -74,7 +75,7 @@ auto inspect(Inspector& f, JobStarted& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StepFinished& x) {
-  return f(x.step, x.loss, x.accuracy, x.seconds, x.skipped);
+  return f(x.step, x.loss, x.accuracy, x.seconds, x.skipped, x.skips);
 }
 template <class Inspector>
 auto inspect(Inspector& f, EpochFinished& x) {

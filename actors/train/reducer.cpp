@@ -172,13 +172,15 @@ private:
     const auto bad = find_bad(extras);
     const bool skip = extras[kNonFinite] > 0 || bad;
     if (skip && job_->config().optimizer.non_finite != "skip") return stop_over(bad);
-    if (skip)
+    if (skip) {
       tell_skipped(bad);
-    else
+      replica.skip();
+    } else {
       for (const auto& [slice, sum] : sums_) replica.apply(begin_of(slice), floats(sum, slice));
+      replica.commit();
+    }
     sums_.clear();
     non_finite_.clear();
-    replica.commit();
     report(extras, skip);
     after_step(replica.steps_done());
   }
@@ -244,8 +246,8 @@ private:
     if (setup_.index != 0) return;
     const auto samples = static_cast<double>(job_->config().data.batch);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - step_began_;
-    reporter_.step(
-        {step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count(), skipped});
+    reporter_.step({step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count(),
+                    skipped, replica.skips()});
   }
 
   /// Checkpoints and evaluations stand between two steps.
@@ -338,8 +340,8 @@ private:
         .then(
             [self, promise](const StateCopy& copy) mutable {
               auto& replica = self->job_->replica();
-              const auto status =
-                  replica.install(copy.steps_done, copy.parameters, copy.momentum, copy.epochs);
+              const auto status = replica.install(copy.steps_done, copy.skips, copy.parameters,
+                                                  copy.momentum, copy.epochs);
               if (status.ok())
                 promise.deliver(Pulled{replica.steps_done(), replica.hash()});
               else
@@ -352,8 +354,8 @@ private:
   caf::result<StateCopy> copy_state() {
     auto snapshot = job_->replica().snapshot();
     if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
-    return StateCopy{snapshot->steps_done, snapshot->storage.at(0), snapshot->storage.at(1),
-                     job_->replica().epochs()};
+    return StateCopy{snapshot->steps_done, job_->replica().skips(), snapshot->storage.at(0),
+                     snapshot->storage.at(1), job_->replica().epochs()};
   }
 
   void fail(const Error& error) {

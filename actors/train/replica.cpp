@@ -142,8 +142,8 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   return snapshot;
 }
 
-Status Replica::install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum,
-                        std::vector<EpochFinished> epochs) {
+Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
+                        const Buffer& momentum, std::vector<EpochFinished> epochs) {
   const auto bytes = parameters_.values().size_bytes();
   if (parameters.size() < bytes || momentum.size() < bytes)
     return Error{Code::shape_mismatch,
@@ -153,6 +153,7 @@ Status Replica::install(std::uint64_t steps_done, const Buffer& parameters, cons
   std::memcpy(parameters_.values().data(), parameters.data(), bytes);
   std::memcpy(momentum_.values().data(), momentum.data(), bytes);
   steps_done_ = steps_done;
+  skips_ = skips;
   epochs_ = std::move(epochs);
   return {};
 }

@@ -52,6 +52,13 @@ public:
   /// split into runs gives the same bits. Every element once, then commit().
   void apply(std::uint64_t begin, std::span<const float> gradient_sum);
   void commit() { ++steps_done_; }
+  /// Instead of any update: the step counts, and nothing else changes.
+  void skip() {
+    ++steps_done_;
+    ++skips_;
+  }
+  /// Steps that were skipped since the job began or was resumed.
+  std::uint64_t skips() const { return skips_; }
 
   /// How the tests of the epochs went that this state has gone past. State like the weights: it
   /// must not be lost with a node.
@@ -72,8 +79,8 @@ public:
 
   /// Takes the state of another node's replica: what its snapshot's storage holds. Errors:
   /// `shape_mismatch` if it is of another model; nothing changed then.
-  Status install(std::uint64_t steps_done, const Buffer& parameters, const Buffer& momentum,
-                 std::vector<EpochFinished> epochs);
+  Status install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
+                 const Buffer& momentum, std::vector<EpochFinished> epochs);
 
 private:
   Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
@@ -87,6 +94,7 @@ private:
   const JobLength length_;
   const float gradient_scale_;
   std::uint64_t steps_done_ = 0;
+  std::uint64_t skips_ = 0;
   std::vector<EpochFinished> epochs_;
 };
 
