@@ -67,7 +67,9 @@ struct State final : JobEffects {
         .then(
             [this, node = x.node](const Warm& warm) {
               const auto code = static_cast<Code>(warm.code);
-              if (code == Code::ok) return machine.joined(node, warm.data_hash, now());
+              if (code == Code::ok)
+                return machine.joined(node, {warm.data_hash, warm.program, warm.instruction_set},
+                                      now());
               machine.unfit(node, {code, warm.message});
             },
             [](caf::error&) {});  // the node is lost

@@ -55,13 +55,14 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
 
 // --- who is there --------------------------------------------------------------------------------
 
-void JobMachine::joined(const JobNode& node, const std::string& data_hash, TimePoint now) {
+std::string JobMachine::text(const JobNode& node) {
+  return fmt::format("node '{}' ({})", node.name, short_name(node.node));
+}
+
+void JobMachine::joined(const JobNode& node, const Traits& traits, TimePoint now) {
   if (std::find(members_.begin(), members_.end(), node) != members_.end()) return;
-  if (!data_hash.empty() && !data_.first.empty() && data_hash != data_.first)
-    return unfit(node, {Code::invalid_argument,
-                        fmt::format("it reads other data than {} ({} and {}); give every node the "
-                                    "same files",
-                                    data_.second, data_hash, data_.first)});
+  if (const auto status = compare(traits, text(node)); !status.ok())
+    return unfit(node, status.error());
   members_.push_back(node);
   if (phase_ == Phase::waiting) return place(now);
   if (phase_ == Phase::running && choose() != current_.nodes)

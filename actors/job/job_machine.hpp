@@ -43,6 +43,13 @@ struct Inherited {
   bool cancelled = false;    ///< somebody asked for its end
 };
 
+/// What must be the same on all nodes of a job; empty where it is not known.
+struct Traits {
+  std::string data;
+  std::string program;
+  std::string instruction_set;
+};
+
 /// A reducer: of the generation that is being prepared, or of one before that is still there.
 struct StateSource {
   std::uint64_t generation = 0;
@@ -101,9 +108,9 @@ public:
   void inherit(const Inherited& inherited, std::vector<JobNode> nodes, TimePoint now);
 
   // What happens in the cluster.
-  /// A node with slots is there; `data_hash` is of what it reads, where that is known. One that
-  /// reads other data is left out.
-  void joined(const JobNode& node, const std::string& data_hash, TimePoint now);
+  /// A node with slots is there, which would compute like this. One that would compute otherwise
+  /// than those that are there is left out.
+  void joined(const JobNode& node, const Traits& traits, TimePoint now);
   /// A node has come that cannot work for this job.
   void unfit(const JobNode& node, const Error& reason);
   void departed(NodeId node, const Error& reason, TimePoint now);
@@ -167,8 +174,9 @@ private:
   void halt_all(TimePoint now);
   void after_halt(TimePoint now);
   void check_ready(TimePoint now);
-  Status compare(const Ready& x);
+  Status compare(const Traits& traits, const std::string& place);
   std::string place_of(const Ready& x) const;
+  static std::string text(const JobNode& node);
   void retry_or_end(Error reason, TimePoint now);
   Holder* take_halting(std::uint64_t generation, std::size_t index);
   std::pair<StateSource, Holder> most_advanced() const;
@@ -201,10 +209,10 @@ private:
 
   JobStarted started_;
   std::uint64_t steps_done_ = 0;
-  std::uint64_t reported_ = 0;                        ///< steps told to the observer
-  std::pair<std::string, std::string> data_;          ///< hash, and the node that said it first
-  std::pair<std::string, std::string> instructions_;  ///< likewise, of the instruction set
-  std::map<std::uint32_t, Evaluated> last_test_;      ///< by rank
+  std::uint64_t reported_ = 0;  ///< steps told to the observer
+  /// What the first that said so has, and which node that is.
+  std::pair<std::string, std::string> data_, program_, instructions_;
+  std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
   std::set<std::pair<std::uint64_t, std::uint32_t>> told_skips_;  ///< step and rank
   std::uint64_t skips_ = 0;                                       ///< skipped steps

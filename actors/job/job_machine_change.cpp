@@ -1,10 +1,10 @@
 // How a JobMachine goes from one set of nodes to the next.
-#include "actors/job/job_machine.hpp"
-
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "actors/job/job_machine.hpp"
 
 namespace troupe::train {
 
@@ -87,7 +87,7 @@ void JobMachine::place(TimePoint now) {
   }
   phase_ = Phase::preparing;
   placed_at_ = ready_at_ = now;
-  if (!has_begun_) data_ = instructions_ = {};
+  if (!has_begun_) data_ = program_ = instructions_ = {};
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
@@ -119,7 +119,8 @@ void JobMachine::ready(const Ready& x, TimePoint now) {
     return end_with(
         {static_cast<Code>(x.code), fmt::format("{}, {}: {}", place_of(x), x.actor, x.message)},
         now);
-  if (auto status = compare(x); !status.ok()) return end_with(status.error(), now);
+  if (auto status = compare({x.data_hash, x.program, x.instruction_set}, place_of(x)); !status.ok())
+    return end_with(status.error(), now);
   if (x.parameters > 0) {
     if (x.index >= next_.holders.size()) return;
     started_.steps_per_epoch = x.steps_per_epoch;
@@ -133,29 +134,36 @@ void JobMachine::ready(const Ready& x, TimePoint now) {
 }
 
 /// What must be the same on all nodes, and on those that join later.
-Status JobMachine::compare(const Ready& x) {
-  if (data_.first.empty()) data_ = {x.data_hash, place_of(x)};
-  if (!x.data_hash.empty() && x.data_hash != data_.first)
+Status JobMachine::compare(const Traits& traits, const std::string& place) {
+  const auto differs = [&](std::pair<std::string, std::string>& first, const std::string& value) {
+    if (first.first.empty()) first = {value, place};
+    return !value.empty() && value != first.first;
+  };
+  if (differs(data_, traits.data))
     return Error{Code::invalid_argument,
                  fmt::format("{} and {} read different data ({} and {}); give every node the same "
                              "files",
-                             data_.second, place_of(x), data_.first, x.data_hash)};
-  if (instructions_.first.empty()) instructions_ = {x.instruction_set, place_of(x)};
-  if (!x.instruction_set.empty() && x.instruction_set != instructions_.first)
+                             data_.second, place, data_.first, traits.data)};
+  if (differs(program_, traits.program))
+    return Error{
+        Code::invalid_argument,
+        fmt::format("{} and {} run different programs ({} and {}), which may compute other "
+                    "last bits; give every node the same build",
+                    program_.second, place, program_.first, traits.program)};
+  if (differs(instructions_, traits.instruction_set))
     return Error{
         Code::invalid_argument,
         fmt::format("{} computes with instruction set {} and {} with {}, which give other "
                     "last bits; set job.max_cpu_isa to the newest that both have (\"avx2\" or "
                     "\"avx512_core\" for most), and leave ONEDNN_MAX_CPU_ISA unset",
-                    instructions_.second, instructions_.first, place_of(x), x.instruction_set)};
+                    instructions_.second, instructions_.first, place, traits.instruction_set)};
   return {};
 }
 
 /// The node of an actor that is being prepared.
 std::string JobMachine::place_of(const Ready& x) const {
   if (x.node >= next_.nodes.size()) return x.actor;
-  const auto& node = next_.nodes[x.node];
-  return fmt::format("node '{}' ({})", node.name, short_name(node.node));
+  return text(next_.nodes[x.node]);
 }
 
 /// All are there: who is behind takes the state of the most advanced.

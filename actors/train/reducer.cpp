@@ -18,6 +18,7 @@
 #include "actors/train/lifetime.hpp"
 #include "actors/train/messages.hpp"
 #include "actors/train/non_finite.hpp"
+#include "actors/train/program.hpp"
 #include "actors/train/reporter.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
@@ -53,6 +54,7 @@ public:
     if (status.ok()) {
       ready.steps_done = job_->replica().steps_done();
       ready.state_hash = job_->replica().hash();
+      ready.program = program_hash();
       ready.instruction_set = job_->instruction_set();
       ready.steps_per_epoch = job_->length().steps_per_epoch;
       ready.parameters = job_->replica().model().parameter_count();

@@ -2,6 +2,8 @@
 
 #include <caf/exit_reason.hpp>
 
+#include "actors/train/program.hpp"
+
 namespace troupe::train {
 
 caf::behavior warmer(caf::event_based_actor* self, std::shared_ptr<NodeContext> context,
@@ -13,6 +15,8 @@ caf::behavior warmer(caf::event_based_actor* self, std::shared_ptr<NodeContext> 
   Warm warm;
   if (job.ok()) {
     warm.data_hash = (*job)->data_hash();
+    warm.program = program_hash();
+    warm.instruction_set = (*job)->instruction_set();
   } else {
     warm.code = static_cast<std::uint16_t>(job.code());
     warm.message = job.error().message;

@@ -16,7 +16,10 @@ struct WarmUp {};
 struct Warm {
   std::uint16_t code = 0;  ///< Code; why this node cannot work for the job
   std::string message;
-  std::string data_hash;  ///< of the data set; equal on all nodes
+  // As in Ready.
+  std::string data_hash;
+  std::string program;
+  std::string instruction_set;
 };
 
 template <class Inspector>
@@ -25,7 +28,7 @@ auto inspect(Inspector& f, WarmUp&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Warm& x) {
-  return f(x.code, x.message, x.data_hash);
+  return f(x.code, x.message, x.data_hash, x.program, x.instruction_set);
 }
 
 /// Reads a job's data and makes its model on a node that has just joined, while the others go on,

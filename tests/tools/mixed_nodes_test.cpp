@@ -68,15 +68,31 @@ TEST_F(MixedNodes, of_two_instruction_sets_are_named_with_both_sets_and_the_reme
   EXPECT_THAT(submit.output(), kNamesBoth);
 }
 
-TEST_F(MixedNodes, one_that_joins_later_ends_the_job_with_a_checkpoint) {
+TEST_F(MixedNodes, one_that_joins_later_is_left_out) {
   need_avx2();
   if (IsSkipped()) return;
   Node with_new(head_, "new");
   Process submit({"submit", job_file("native", 100'000), "--head", head_.address});
   ASSERT_TRUE(submit.read_until("epoch 2/")) << submit.output();
   Node with_old(head_, "old", kOldCpu);
+  ASSERT_TRUE(submit.read_until("is left out")) << submit.output();
+  EXPECT_THAT(submit.output(), kNamesBoth);
+  submit.signal(SIGINT);
+  EXPECT_EQ(submit.wait(), 130) << submit.output();
+}
+
+TEST_F(MixedNodes, that_run_different_programs_are_named) {
+  // Bytes after the end of an ELF file change nothing that runs.
+  const auto other = folder_.path() / "troupe";
+  std::filesystem::copy_file(TROUPE_COMMAND, other);
+  std::ofstream(other, std::ios::app | std::ios::binary) << "another build";
+  Node one(head_, "one");
+  Process two({"node", "--head", head_.address, "--name", "two"}, {}, other);
+  ASSERT_TRUE(two.read_until("joined")) << two.output();
+  Process submit({"submit", job_file("native"), "--head", head_.address});
   EXPECT_EQ(submit.wait(), 2) << submit.output();
-  EXPECT_THAT(submit.output(), AllOf(kNamesBoth, HasSubstr("--resume")));
+  EXPECT_THAT(submit.output(), AllOf(HasSubstr("node 'one'"), HasSubstr("node 'two'"),
+                                     HasSubstr("different programs")));
 }
 
 TEST_F(MixedNodes, with_a_limit_that_all_have_end_in_the_weights_of_one_node) {

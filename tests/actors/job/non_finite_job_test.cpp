@@ -38,23 +38,28 @@ protected:
     for (const auto image : poisoned) put(image, '\xff');
   }
 
-  /// A checkpoint of `config` whose weights `edit` has changed.
+  /// The checkpoint of `config` after its first step, whose weights `edit` has changed.
   static void make_checkpoint(JobConfig config, auto edit) {
-    Cluster cluster(1);
-    Recorder recorder;
-    JobRunner runner(*cluster.head, config, {}, recorder);
-    recorder.at_step = [&](std::uint64_t) { runner.cancel(); };
-    ASSERT_EQ(runner.run().code(), Code::cancelled);
-    CheckpointStore store(config.checkpoint.directory, 1);
-    auto found = store.latest();
+    config.checkpoint.every_steps = 1;
+    config.checkpoint.keep = kSteps;
+    {
+      Cluster cluster(1);
+      Recorder recorder;
+      const auto ended = JobRunner(*cluster.head, config, {}, recorder).run();
+      ASSERT_TRUE(ended.ok()) << ended.error().message;
+    }
+    CheckpointStore store(config.checkpoint.directory, config.checkpoint.keep);
+    const auto entries = store.list();
+    ASSERT_TRUE(entries.ok() && !entries->empty());
+    ASSERT_EQ(entries->back().step, 1u);
+    auto found = store.load(entries->back().path);
     ASSERT_TRUE(found.ok()) << found.error().message;
     for (const auto& tensor : found->content.tensors) {
       auto* const first = reinterpret_cast<float*>(const_cast<std::byte*>(tensor.bytes.data()));
       edit(tensor.name, std::span(first, tensor.bytes.size() / sizeof(float)));
     }
     ASSERT_TRUE(store.clear().ok());
-    ASSERT_TRUE(
-        store.save(found->entry.step, found->content.tensors, found->content.metadata).ok());
+    ASSERT_TRUE(store.save(1, found->content.tensors, found->content.metadata).ok());
   }
 
   struct Outcome {
