@@ -12,6 +12,7 @@
 
 #include "actors/collective/reduce_machine.hpp"
 #include "tests/actors/collective/simulation.hpp"
+#include "tests/support/scale.hpp"
 
 namespace troupe::collective {
 namespace {
@@ -172,7 +173,7 @@ TEST(ReduceScale, messages_and_bytes_of_a_node_are_bounded) {
   fmt::print("{:>6}  {:32} {:>7} {:>9} {:>9} {:>9} {:>12} {:>10}\n", "nodes", "gradients", "owners",
              "mean msg", "most msg", "most MiB", "messages ms", "bytes ms");
   for (const Model& model : models())
-    for (const std::uint32_t nodes : {10u, 100u, 1000u}) {
+    for (const std::uint32_t nodes : scale_sizes()) {
       const auto plan = plan_for(nodes, model);
       const auto sent = planned(*plan);
       const std::uint64_t bytes =

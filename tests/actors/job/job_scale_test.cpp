@@ -10,6 +10,7 @@
 
 #include "runtime/graph/placement.hpp"
 #include "tests/actors/job/job_simulation.hpp"
+#include "tests/support/scale.hpp"
 
 namespace troupe::train {
 namespace {
@@ -37,7 +38,7 @@ void print(std::size_t nodes, const char* event, const JobSimulation::Change& x)
 TEST(JobScale, a_change_takes_as_many_delays_on_a_thousand_nodes_as_on_ten) {
   fmt::print("{:>6}  {:13} {:>6} {:>7} {:>6} {:>6} {:>6} {:>6}\n", "nodes", "event", "halt",
              "deploy", "ready", "pull", "begin", "all");
-  for (const std::uint32_t nodes : {10u, 100u, 1000u}) {
+  for (const std::uint32_t nodes : scale_sizes()) {
     for (const bool joins : {false, true}) {
       auto options = options_for(nodes);
       (joins ? options.join_at_us : options.kill_at_us) = 10 * kDelay;
@@ -75,7 +76,7 @@ std::size_t moves(const std::vector<std::uint32_t>& from, const std::vector<std:
 TEST(JobScale, ranks_that_change_their_node_keep_their_weights_and_their_shares) {
   fmt::print("{:>6} {:>6}  {:>12} {:>12} {:>12} {:>12}\n", "nodes", "ranks", "first leaves",
              "middle", "last leaves", "one joins");
-  for (const std::uint32_t nodes : {10u, 100u, 1000u})
+  for (const std::uint32_t nodes : scale_sizes())
     for (const std::uint32_t ranks : {nodes, 4 * nodes}) {
       std::vector<std::uint32_t> all(nodes);
       for (std::uint32_t i = 0; i < nodes; ++i) all[i] = i;

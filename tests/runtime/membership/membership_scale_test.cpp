@@ -9,6 +9,7 @@
 
 #include "runtime/membership/codec.hpp"
 #include "tests/runtime/membership/simulation.hpp"
+#include "tests/support/scale.hpp"
 
 namespace troupe::membership {
 namespace {
@@ -87,7 +88,7 @@ void print(std::size_t nodes, const char* event, const Cost& cost) {
 TEST(MembershipScale, a_change_takes_as_many_delays_among_a_thousand_nodes_as_among_ten) {
   fmt::print("{:>6}  {:13} {:>10} {:>9} {:>14} {:>12} {:>14}\n", "nodes", "event", "noticed/D",
              "told/D", "head messages", "head bytes", "node messages");
-  for (const std::size_t nodes : {10u, 100u, 1000u}) {
+  for (const std::size_t nodes : scale_sizes()) {
     Cluster cluster(nodes);
     auto& sim = cluster.sim();
     ASSERT_EQ(sim.check_settled(), "");
