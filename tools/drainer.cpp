@@ -28,15 +28,19 @@ void Drainer::begin() {
   if (!begun_.exchange(true)) thread_ = std::thread([this] { work(); });
 }
 
+bool Drainer::may_go() const {
+  const View view = runtime_.view();
+  const Member* self = view.find(runtime_.id());
+  return self != nullptr && self->draining && is_idle_();
+}
+
 void Drainer::work() {
   constexpr auto kLook = std::chrono::milliseconds(10);
   const auto until = std::chrono::steady_clock::now() + patience_;
   // Out in any way ends the wait.
   while (!ending_ && std::chrono::steady_clock::now() < until &&
          !runtime_.wait_until_out(kLook).ok())
-    if (const Member* self = runtime_.view().find(runtime_.id());
-        self != nullptr && self->draining && is_idle_())
-      break;
+    if (may_go()) break;
   runtime_.stop();
 }
 

@@ -25,6 +25,7 @@ public:
 private:
   void begin();
   void work();
+  bool may_go() const;
 
   Runtime& runtime_;
   const std::function<bool()> is_idle_;
