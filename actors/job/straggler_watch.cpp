@@ -9,6 +9,8 @@ namespace {
 
 /// One slow second is no straggler.
 constexpr int kTimesInARow = 3;
+/// Where ranks take less than this longer, they differ by what else the machine does.
+constexpr double kLeastSeconds = 1e-3;
 
 }  // namespace
 
@@ -17,7 +19,9 @@ std::optional<StragglerWatch::Verdict> StragglerWatch::pace(std::size_t index, d
   Pace& own = paces_[index];
   own.seconds = seconds;
   const double others = median_of_others(index);
-  const auto exceeds = [&](double factor) { return factor > 0 && seconds > factor * others; };
+  const auto exceeds = [&](double factor) {
+    return factor > 0 && seconds > factor * others && seconds > others + kLeastSeconds;
+  };
   const bool drop = exceeds(options_.drop_factor);
   if (others == 0 || (!exceeds(options_.report_factor) && !drop)) {
     own.slow = 0;

@@ -1,5 +1,6 @@
 #include "actors/job/job_runner.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -108,7 +109,9 @@ TEST(JobRunner, takes_in_nodes_that_join_and_ends_in_the_same_weights) {
   joiner.join();
   ASSERT_TRUE(ended.ok()) << ended.error().message;
   ASSERT_FALSE(recorder.notices.empty());
-  EXPECT_NE(recorder.notices.back().find("goes on"), std::string::npos) << recorder.notices.back();
+  EXPECT_TRUE(std::any_of(recorder.notices.begin(), recorder.notices.end(), [](const auto& notice) {
+    return notice.find("goes on") != std::string::npos;
+  })) << recorder.notices.back();
 
   TemporaryFolder other;
   Cluster one(1);

@@ -56,6 +56,15 @@ TEST(StragglerWatch, knows_no_straggler_among_one_or_among_those_it_has_not_hear
   EXPECT_FALSE(watch.pace(0, 0.0));
 }
 
+TEST(StragglerWatch, says_nothing_where_steps_take_no_time_to_speak_of) {
+  StragglerWatch watch({});
+  watch.begin(2);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(watch.pace(0, 0.0001));
+    EXPECT_FALSE(watch.pace(1, 0.0009));
+  }
+}
+
 TEST(StragglerWatch, can_be_switched_off) {
   StragglerWatch watch({.report_factor = 0, .drop_factor = 0});
   watch.begin(4);
