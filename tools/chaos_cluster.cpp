@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <thread>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -51,13 +50,8 @@ ChaosCluster::~ChaosCluster() {
     ::kill(head_, SIGTERM);  // ends the cluster, and the nodes with it
     all.push_back(head_);
   }
-  const auto until = std::chrono::steady_clock::now() + 3s;
-  while (!all.empty() && std::chrono::steady_clock::now() < until) {
-    std::erase_if(all, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
-    std::this_thread::sleep_for(5ms);
-  }
-  for (const pid_t pid : all) ::kill(pid, SIGKILL);
-  for (const pid_t pid : all) ::waitpid(pid, nullptr, 0);
+  reap(all, 3s);
+  kill_and_reap(all);
   std::error_code ignored;
   for (const char* file : {"chaos.db", "chaos.db-wal", "chaos.db-shm", "chaos.db.lock"})
     std::filesystem::remove(folder_ / file, ignored);
@@ -77,9 +71,12 @@ Result<Client> ChaosCluster::start(std::size_t nodes) {
 }
 
 Status ChaosCluster::start_head() {
-  TROUPE_ASSIGN(head_, spawn_self({"troupe", "head", "--listen", options_.head, "--store",
-                                   "sqlite:" + (folder_ / "chaos.db").string(), "--quiet"},
-                                  options_.token));
+  TROUPE_ASSIGN(head_,
+                spawn_self({"troupe", "head", "--listen", options_.head, "--store",
+                            "sqlite:" + (folder_ / "chaos.db").string(), "--quiet",
+                            "--heartbeat-period", fmt::format("{}", options_.heartbeat_period),
+                            "--heartbeat-limit", fmt::format("{}", options_.heartbeat_limit)},
+                           options_.token));
   return {};
 }
 

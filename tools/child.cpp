@@ -1,6 +1,7 @@
 #include "tools/child.hpp"
 
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -76,6 +77,21 @@ std::string fresh_token() {
 
 Result<pid_t> spawn_self(std::vector<std::string> arguments, const std::string& token) {
   return Spawner().spawn(std::move(arguments), environment_with(token));
+}
+
+void reap(std::vector<pid_t>& pids, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    std::erase_if(pids, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+    if (pids.empty() || std::chrono::steady_clock::now() >= deadline) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+void kill_and_reap(std::vector<pid_t>& pids) {
+  for (const pid_t pid : pids) kill(pid, SIGKILL);
+  for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
+  pids.clear();
 }
 
 std::string describe_exit(pid_t pid, int status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ std::string fresh_token();
 /// death. The token is passed by the environment, never on the command line. Error: `io_error` with
 /// the system's reason.
 Result<pid_t> spawn_self(std::vector<std::string> arguments, const std::string& token);
+
+/// Waits for children to end, at most `patience`, and takes those that did out of the list.
+void reap(std::vector<pid_t>& pids, std::chrono::milliseconds patience);
+/// Ends children with SIGKILL; the list is empty then.
+void kill_and_reap(std::vector<pid_t>& pids);
 
 /// How a child ended, by waitpid()'s status, as a sentence.
 std::string describe_exit(pid_t pid, int status);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,11 @@
 #include "tools/signals.hpp"
 
 namespace troupe::tool {
+
+/// What an option in seconds means.
+inline Duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
 
 /// What every command gets.
 struct Context {

@@ -73,19 +73,10 @@ Status LocalCluster::check() {
 }
 
 void LocalCluster::stop(std::chrono::milliseconds patience) {
-  auto reap_until = [this](std::chrono::steady_clock::time_point deadline) {
-    for (;;) {
-      std::erase_if(pids_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
-      if (pids_.empty() || std::chrono::steady_clock::now() >= deadline) return;
-      std::this_thread::sleep_for(2ms);
-    }
-  };
-  reap_until(std::chrono::steady_clock::now() + patience);
+  reap(pids_, patience);
   for (pid_t pid : pids_) kill(pid, SIGTERM);
-  if (!pids_.empty()) reap_until(std::chrono::steady_clock::now() + 2s);
-  for (pid_t pid : pids_) kill(pid, SIGKILL);
-  for (pid_t pid : pids_) waitpid(pid, nullptr, 0);
-  pids_.clear();
+  reap(pids_, 2s);
+  kill_and_reap(pids_);
 }
 
 }  // namespace troupe::tool

@@ -59,10 +59,10 @@ Result<RuntimeOptions> NodeOptions::runtime_options(
   if (!name.empty()) options.name = name;
   TROUPE_ASSIGN(options.listen, transport::Address::parse(listen));
   if (const char* from_environment = std::getenv("TROUPE_TOKEN")) options.token = from_environment;
-  if (!token.empty()) options.token = token;
   if (!token_file.empty()) {
     TROUPE_ASSIGN(options.token, read_token(token_file));
   }
+  if (!token.empty()) options.token = token;
   // Later nodes connect to this one too: beyond loopback it listens where it reaches the head.
   if (listen == NodeOptions{}.listen && !head.empty() && !options.token.empty()) {
     TROUPE_ASSIGN(const auto addresses, heads());
@@ -71,11 +71,8 @@ Result<RuntimeOptions> NodeOptions::runtime_options(
   }
   options.slots = slots;
   options.shared_memory = !no_shared_memory;
-  const auto seconds = [](double s) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
-  };
-  options.heartbeat_period = seconds(heartbeat_period);
-  options.heartbeat_limit = seconds(heartbeat_limit);
+  options.heartbeat_period = from_seconds(heartbeat_period);
+  options.heartbeat_limit = from_seconds(heartbeat_limit);
   options.configure = [context = std::move(context)](caf::actor_system_config& config) {
     train::register_actors(config, context);
     register_bench_actors(config);

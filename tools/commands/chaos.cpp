@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <optional>
 #include <random>
@@ -31,12 +30,6 @@ struct Options {
 std::string ms(double seconds) {
   return fmt::format("{:.0f}", 1e3 * seconds);
 }
-
-/// What it did to a cluster, and whether the job's nodes change for it.
-struct Deed {
-  std::string what;
-  bool changes_nodes = true;
-};
 
 /// Does to a cluster what the seed says.
 class Disturber {

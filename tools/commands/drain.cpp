@@ -32,9 +32,7 @@ Result<int> drain(const Options& options) {
   TROUPE_ASSIGN(auto client, Client::connect(options.node));
   TROUPE_ASSIGN(const Member member, find(client.runtime->view(), options.name));
   TROUPE_TRY(client.runtime->drain(member.node));
-  const auto until =
-      std::chrono::steady_clock::now() +
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.timeout));
+  const auto until = std::chrono::steady_clock::now() + from_seconds(options.timeout);
   while (client.runtime->view().find(member.node) != nullptr) {
     if (client.runtime->wait_until_out(std::chrono::milliseconds(20)).ok())
       return client.runtime->membership_status().error();

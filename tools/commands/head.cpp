@@ -53,8 +53,7 @@ Result<std::unique_ptr<Runtime>> start(const Options& options, Signals& signals)
   TROUPE_ASSIGN(std::shared_ptr<control::Store> store,
                 control::open_store(options.store, std::move(store_options)));
   runtime_options.store = store;
-  runtime_options.headless =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.headless));
+  runtime_options.headless = from_seconds(options.headless);
   if (options.standby) {
     runtime_options.lead_timeout = std::chrono::hours(24 * 365);
     if (!options.quiet)

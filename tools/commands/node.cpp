@@ -23,13 +23,11 @@ Result<int> run_once(const Options& options, Signals& signals) {
   const auto context = std::make_shared<train::NodeContext>();
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options(context));
   runtime_options.wait_for_head = true;
-  runtime_options.join_timeout =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.join_timeout));
+  runtime_options.join_timeout = from_seconds(options.join_timeout);
   TROUPE_ASSIGN(auto runtime, options.node.join(std::move(runtime_options)));
   std::atomic<bool> interrupted = false;
   Drainer drainer(
-      *runtime, [context] { return context->idle(); },
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
+      *runtime, [context] { return context->idle(); }, from_seconds(options.drain_timeout));
   signals.on_signal([&](int) {
     interrupted = true;
     drainer.drain();  // ends the wait below when it is done
