@@ -65,13 +65,11 @@ void JobMachine::joined(const JobNode& node, const Traits& traits, TimePoint now
     return unfit(node, status.error());
   members_.push_back(node);
   if (phase_ == Phase::waiting) return place(now);
-  if (phase_ == Phase::running && choose() != current_.nodes)
-    change(fmt::format("node '{}' ({}) joined", node.name, short_name(node.node)), now);
+  if (phase_ == Phase::running && choose() != current_.nodes) change(text(node) + " joined", now);
 }
 
 void JobMachine::unfit(const JobNode& node, const Error& reason) {
-  observer_.on_notice({fmt::format("node '{}' ({}) joined and is left out: {}", node.name,
-                                   short_name(node.node), reason.message)});
+  observer_.on_notice({fmt::format("{} joined and is left out: {}", text(node), reason.message)});
 }
 
 void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
@@ -91,8 +89,7 @@ void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
   };
   const bool in_current = lose_in(current_);
   const bool in_next = lose_in(next_);
-  const auto why =
-      fmt::format("node '{}' ({}) was lost: {}", name, short_name(node), reason.message);
+  const auto why = fmt::format("{} was lost: {}", text({node, name}), reason.message);
   switch (phase_) {
     case Phase::running:
     case Phase::saving:  // the last step may have been finished there alone
@@ -117,7 +114,7 @@ void JobMachine::draining(NodeId node, TimePoint now) {
   const auto is_it = [node](const JobNode& x) { return x.node == node; };
   const auto at = std::find_if(members_.begin(), members_.end(), is_it);
   if (at == members_.end()) return;
-  const auto why = fmt::format("node '{}' ({}) is to leave", at->name, short_name(node));
+  const auto why = text(*at) + " is to leave";
   members_.erase(at);
   // A generation that is being prepared begins first; then comes the next.
   if (phase_ == Phase::running && choose() != current_.nodes) change(why, now);
@@ -208,8 +205,7 @@ void JobMachine::pace(const Pace& x, TimePoint now) {
   const auto verdict = stragglers_.pace(x.index, x.seconds);
   if (!verdict) return;
   const JobNode& node = current_.nodes[x.index];
-  const auto what = fmt::format("node '{}' ({}) is a straggler: {}", node.name,
-                                short_name(node.node), verdict->sentence);
+  const auto what = fmt::format("{} is a straggler: {}", text(node), verdict->sentence);
   if (!verdict->drop || members_.size() <= std::max(1u, options_.min_nodes))
     return observer_.on_notice({what});
   std::erase(members_, node);

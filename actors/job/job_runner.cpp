@@ -89,6 +89,15 @@ struct JobRunner::State {
 
   void warm_up(const JobNode& node, const caf::actor& actor);
 
+  /// What all of the job's actors are spawned with.
+  Setup setup_for(const caf::actor& actor) const {
+    Setup setup;
+    setup.job = options.job;
+    setup.config = config.to_toml();
+    setup.job_actor = actor;
+    return setup;
+  }
+
   void queue(std::function<void()> task) {
     MutexLock lock(mutex);
     tasks.push_back(std::move(task));
@@ -148,11 +157,8 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
       return Error{Code::unavailable, fmt::format("node '{}' has left the cluster", node.name)};
     offers.push_back(graph::offer_of(*member));
   }
-  Setup setup;
-  setup.job = options.job;
-  setup.config = config.to_toml();
+  auto setup = setup_for(actor);
   setup.resume_from = resume_from;
-  setup.job_actor = actor;
   setup.outlives_head = runtime.store() != nullptr;
   TROUPE_ASSIGN(auto placement, graph::place(*job_graph(config), offers, config.ranks, generation));
   setup.node_of_rank = placement.rank_nodes;
@@ -167,11 +173,7 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
 /// A node that has come gets ready for the job while the others go on; then the job hears of it.
 /// One that cannot work for it is left out.
 void JobRunner::State::warm_up(const JobNode& node, const caf::actor& actor) {
-  Setup setup;
-  setup.job = options.job;
-  setup.config = config.to_toml();
-  setup.job_actor = actor;
-  runtime.spawn_on_async(node.node, kWarmerType, caf::make_message(std::move(setup)), kActorTimeout,
+  runtime.spawn_on_async(node.node, kWarmerType, caf::make_message(setup_for(actor)), kActorTimeout,
                          [actor, node](Result<caf::actor> warmer) {
                            // One that is lost already will be missed by nobody.
                            if (warmer.ok()) caf::anon_send(actor, NodeWarming{node, *warmer});

@@ -35,11 +35,6 @@ protected:
     EXPECT_EQ(train.wait(), 0) << train.output();
     return hash_in(train.output());
   }
-  static std::string hash_in(const std::string& output) {
-    std::smatch match;
-    return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
-                                                                                  : "";
-  }
   std::string store() const { return "sqlite:" + (folder_.path() / "head.db").string(); }
   std::string start_nodes(const std::string& head, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {

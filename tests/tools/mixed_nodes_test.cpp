@@ -1,7 +1,6 @@
 // Nodes that would not compute the same: with other instruction sets, on other data.
 #include <filesystem>
 #include <fstream>
-#include <regex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,12 +34,6 @@ protected:
     const auto path = folder_.path() / "job.toml";
     std::ofstream(path) << config.to_toml();
     return path;
-  }
-
-  static std::string hash_in(const std::string& output) {
-    std::smatch match;
-    return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
-                                                                                  : "";
   }
 
   Head head_;

@@ -27,12 +27,6 @@ std::string notices(const Process& process) {
   return std::regex_replace(process.output(), std::regex("epoch [^\n]* step [^\n]*\n"), "");
 }
 
-std::string hash_in(const std::string& output) {
-  std::smatch match;
-  return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
-                                                                                : "";
-}
-
 /// Of the same job on loopback.
 const std::string& undisturbed_hash() {
   static const std::string hash = [] {

@@ -118,6 +118,12 @@ Head::Head(std::vector<std::string> environment, std::vector<std::string> option
   address = match[0].str();
 }
 
+std::string hash_in(const std::string& output) {
+  std::smatch match;
+  return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
+                                                                                : "";
+}
+
 bool runs(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::stringstream text;

@@ -52,6 +52,9 @@ struct Head {
   std::string address;
 };
 
+/// The final weights' hash in what the command printed; empty if there is none.
+std::string hash_in(const std::string& output);
+
 /// Direct children of a process.
 std::vector<pid_t> children_of(pid_t pid);
 /// True while there is such a process that is not a zombie.

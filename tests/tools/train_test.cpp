@@ -26,12 +26,6 @@ protected:
     return path;
   }
 
-  static std::string hash_in(const std::string& output) {
-    std::smatch match;
-    return std::regex_search(output, match, std::regex("sha256: ([0-9a-f]{64})")) ? match[1].str()
-                                                                                  : "";
-  }
-
   TemporaryFolder folder_;
 };
 
