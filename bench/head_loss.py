@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What a job and `troupe status` notice of a head that is killed and started again.
 
-usage: bench/head_loss.py --data MNIST [--troupe TROUPE] [--nodes N] [--runs N] [--away S] [--batch N]
+usage: bench/head_loss.py --data MNIST [--troupe TROUPE] [--nodes N] [--runs N] [--away S] [--look S]
+       [--batch N]
 
 A head with a control store, nodes, and LeNet-5 on all of MNIST. In the middle of the job the head is
 killed (SIGKILL), is away for S seconds (5), and starts again at the same address. Printed are, over
@@ -102,6 +103,8 @@ def one_run(args):
             found = re.search(r"running\s+(\d+)/", table)
             if table.count("node-") == args.nodes and found and int(found.group(1)) > known + 5:
                 break
+            # To look costs 40 ms of a core, which the steps then lack.
+            time.sleep(args.look)
             if run.end is not None:
                 sys.exit("head_loss: the job ended too soon; give it more --epochs")
         right = time.monotonic() - started
@@ -130,6 +133,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--away", type=float, default=5, help="seconds without a head")
+    parser.add_argument("--look", type=float, default=0.1, help="seconds between two looks at status")
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--before", type=int, default=120, help="the step after which it is killed")

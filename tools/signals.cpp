@@ -34,10 +34,16 @@ Signals::Signals() {
   thread_ = std::thread([this] { wait(); });
 }
 
-void Signals::on_signal(std::function<void(int)> callback) {
+Signals::Handler Signals::on_signal(std::function<void(int)> callback) {
+  MutexLock lock(mutex_);
+  callback_ = std::move(callback);
+  return Handler(*this);
+}
+
+void Signals::clear() {
   MutexLock lock(mutex_);
   while (calling_) called_.wait(mutex_);
-  callback_ = std::move(callback);
+  callback_ = nullptr;
 }
 
 void Signals::wait() {
@@ -46,23 +52,23 @@ void Signals::wait() {
   while (true) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || number == kWake) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (first) {
+      if (now - *first > kOneAndTheSame) _exit(kInterrupted);
+      continue;
+    }
+    first = now;
     std::function<void(int)> callback;
     {
       MutexLock lock(mutex_);
       callback = callback_;
-      calling_ = callback != nullptr && !first;
+      calling_ = callback != nullptr;
     }
     if (!callback) _exit(kInterrupted);
-    const auto now = std::chrono::steady_clock::now();
-    if (!first) {
-      first = now;
-      callback(number);
-      MutexLock lock(mutex_);
-      calling_ = false;
-      called_.notify_all();
-    } else if (now - *first > kOneAndTheSame) {
-      _exit(kInterrupted);
-    }
+    callback(number);
+    MutexLock lock(mutex_);
+    calling_ = false;
+    called_.notify_all();
   }
 }
 

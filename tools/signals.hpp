@@ -15,16 +15,29 @@ namespace troupe::tool {
 /// Threads: one instance, owned by main().
 class Signals {
 public:
+  /// A callback's stay. It ends with this, and a call in progress is over by then: what the
+  /// callback refers to outlives it by being declared before.
+  class [[nodiscard]] Handler {
+  public:
+    explicit Handler(Signals& signals) : signals_(&signals) {}
+    ~Handler() { signals_->clear(); }
+    Handler(const Handler&) = delete;
+    Handler& operator=(const Handler&) = delete;
+
+  private:
+    Signals* signals_;
+  };
+
   Signals();
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// The last one given counts. Returns when a call of the one before, if there is one, is over;
-  /// not from inside such a call.
-  void on_signal(std::function<void(int signal)> callback);
+  /// One callback at a time. It must not end its own Handler.
+  Handler on_signal(std::function<void(int signal)> callback);
 
 private:
+  void clear();
   void wait();
 
   Mutex mutex_;

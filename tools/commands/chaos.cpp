@@ -129,16 +129,13 @@ Result<std::string> run(const Options& options, const train::JobConfig& config, 
   const auto subscription =
       client.runtime->subscribe([&](const View&, const auto&) { timeline.on_view(); });
   TROUPE_ASSIGN(const auto job, client.ask<std::uint64_t>(train::SubmitJob{config.to_toml()}));
-  signals.on_signal([&](int) { client.cancel(job); });
+  const auto on_signal = signals.on_signal([&](int) { client.cancel(job); });
   std::thread disturber;
   if (disturbed) disturber = std::thread([&] { disturb(options, cluster, timeline); });
   const auto ended = client.follow(job, timeline);
   if (!ended.ok()) timeline.on_ended({});  // the disturber waits for it
   if (disturber.joinable()) disturber.join();
-  signals.on_signal({});
   client.runtime->unsubscribe(subscription);
-  client.jobs = nullptr;
-  client.runtime->stop();
   TROUPE_TRY(ended);
   if (ended->code != 0) return Error{static_cast<Code>(ended->code), ended->message};
   return ended->sha256;

@@ -60,10 +60,8 @@ Result<std::unique_ptr<Runtime>> start(const Options& options, Signals& signals)
       std::printf("standby: leads as soon as no other head of %s does\n", options.store.c_str());
     std::fflush(stdout);
   }
-  signals.on_signal([store](int) { store->cancel(); });
-  auto runtime = Runtime::start_cluster(std::move(runtime_options));
-  signals.on_signal({});
-  return runtime;
+  const auto on_signal = signals.on_signal([store](int) { store->cancel(); });
+  return Runtime::start_cluster(std::move(runtime_options));
 }
 
 Result<int> run_head(const Options& options, Signals& signals) {
@@ -72,7 +70,7 @@ Result<int> run_head(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto runtime, std::move(started));
   TROUPE_ASSIGN(auto service, train::JobService::start(*runtime));
   Event stop;
-  signals.on_signal([&](int) { stop.set(); });
+  const auto on_signal = signals.on_signal([&](int) { stop.set(); });
   const auto watch = std::jthread([&](const std::stop_token& token) {
     while (!token.stop_requested() && runtime->membership_status().ok())
       (void)runtime->wait_until_out(std::chrono::milliseconds(200));

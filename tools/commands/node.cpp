@@ -28,7 +28,7 @@ Result<int> run_once(const Options& options, Signals& signals) {
   std::atomic<bool> interrupted = false;
   Drainer drainer(
       *runtime, [context] { return context->idle(); }, from_seconds(options.drain_timeout));
-  signals.on_signal([&](int) {
+  const auto on_signal = signals.on_signal([&](int) {
     interrupted = true;
     drainer.drain();  // ends the wait below when it is done
   });
@@ -43,7 +43,6 @@ Result<int> run_once(const Options& options, Signals& signals) {
     (void)runtime->wait_until_out(std::chrono::seconds(3600));
 
   const Status status = runtime->membership_status();
-  signals.on_signal({});
   runtime->stop();
   if (interrupted || status.ok() || status.code() == Code::cancelled) {
     if (!options.quiet) std::printf("left the cluster\n");

@@ -36,7 +36,7 @@ Result<int> submit(const Options& options, Signals& signals) {
                      .log_every = config.operation.log_every},
                     clock);
   JsonLines json_lines(stdout, clock);
-  signals.on_signal([&client, job](int) { client.cancel(job); });
+  const auto on_signal = signals.on_signal([&client, job](int) { client.cancel(job); });
   train::JobObserver& observer =
       options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
   TROUPE_ASSIGN(const auto ended, client.follow(job, observer));

@@ -55,7 +55,7 @@ Result<int> train(const Options& options, Signals& signals) {
       options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
   train::JobRunner runner(*head, std::move(config), {.resume = options.resume}, observer);
   std::atomic<bool> interrupted = false;
-  signals.on_signal([&](int) {
+  const auto on_signal = signals.on_signal([&](int) {
     interrupted = true;
     runner.cancel();
   });
