@@ -24,4 +24,5 @@ struct JobProgress {
   firstStep @9 :UInt64;      # that it began with
   epochs @10 :UInt64;        # whose tests are done
   cancelled @11 :Bool;       # somebody asked for its end
+  code @12 :UInt16;          # of the error it ended with; 0: none
 }

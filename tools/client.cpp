@@ -21,7 +21,7 @@ Result<Client> Client::connect(const NodeOptions& options, bool wait) {
   return client;
 }
 
-Status Client::find_next_head() {
+Status Client::find_next_head(std::uint64_t job) {
   constexpr auto kLook = std::chrono::milliseconds(50);
   for (;;) {
     if (runtime->wait_until_out(kLook).ok())
@@ -33,8 +33,10 @@ Status Client::find_next_head() {
     auto service = runtime->lookup(now, train::kJobServiceName);
     if (!service.ok()) continue;
     head = now;
-    MutexLock lock(*mutex);
+    MutexLock lock(shared->mutex);
     jobs = *service;
+    shared->headless = false;
+    if (shared->cancelled) caf::anon_send(jobs, train::CancelJob{job});
     return {};
   }
 }
@@ -64,14 +66,21 @@ Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& ob
         [&](const caf::down_msg&) { receiving = false; });
     if (end) return *end;
     observer.on_notice({"the cluster's head is gone; its jobs go on, waiting for another head"});
-    TROUPE_TRY(find_next_head());
+    {
+      MutexLock lock(shared->mutex);
+      shared->headless = true;
+    }
+    TROUPE_TRY(find_next_head(job));
     observer.on_notice({"another head leads the cluster"});
   }
 }
 
-void Client::cancel(std::uint64_t job) {
-  MutexLock lock(*mutex);
+bool Client::cancel(std::uint64_t job) {
+  MutexLock lock(shared->mutex);
+  shared->cancelled = true;
+  if (shared->headless) return false;
   caf::anon_send(jobs, train::CancelJob{job});
+  return true;
 }
 
 }  // namespace troupe::tool

@@ -18,19 +18,26 @@ struct Client {
   std::unique_ptr<Runtime> runtime;
   caf::actor jobs;
   NodeId head;
-  std::unique_ptr<Mutex> mutex = std::make_unique<Mutex>();  ///< of `jobs`, against cancel()
+  /// What cancel() shares with follow().
+  struct Shared {
+    Mutex mutex;  ///< of `jobs`, too
+    bool headless TROUPE_GUARDED_BY(mutex) = false;
+    bool cancelled TROUPE_GUARDED_BY(mutex) = false;
+  };
+  std::unique_ptr<Shared> shared = std::make_unique<Shared>();
 
   /// With `wait` the head may start only now. Errors: those of Runtime::join and Runtime::lookup.
   static Result<Client> connect(const NodeOptions& options, bool wait = false);
 
   /// After the head was lost: waits for the one that takes the cluster over, and talks to it from
-  /// then on. Error: `unavailable` if there will be none.
-  Status find_next_head();
+  /// then on, of a cancelled job first. Error: `unavailable` if there will be none.
+  Status find_next_head(std::uint64_t job);
 
   /// Tells the observer what a job says until it ends, across heads. Threads: one; it blocks.
   Result<train::JobEnded> follow(std::uint64_t job, train::JobObserver& observer);
-  /// Asks for the job's end. Threads: any, while follow() runs.
-  void cancel(std::uint64_t job);
+  /// Asks for the job's end: now, or as soon as there is a head again; false if there is none now.
+  /// Threads: any, while follow() runs.
+  bool cancel(std::uint64_t job);
 
   /// Sends a request to the job service and waits for the answer.
   template <class Response, class Request>

@@ -111,4 +111,12 @@ std::vector<JobKeyInfo> job_keys() {
   return list;
 }
 
+Status JobConfig::check_nodes(std::uint64_t most) const {
+  if (most == 0 || most >= elastic.min_nodes) return {};
+  return {Code::invalid_argument,
+          fmt::format("the job may use {} node{} at most, but its elastic.min_nodes is {}; allow "
+                      "more nodes or need fewer",
+                      most, most == 1 ? "" : "s", elastic.min_nodes)};
+}
+
 }  // namespace troupe::train

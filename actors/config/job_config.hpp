@@ -100,6 +100,9 @@ struct JobConfig {
   /// the first thing that is wrong.
   Status validate() const;
 
+  /// Whether the job can run with `most` nodes at most (0: any number). Error: `invalid_argument`.
+  Status check_nodes(std::uint64_t most) const;
+
   /// Every key in a fixed order; parse_job() gives back the same configuration.
   std::string to_toml() const;
 

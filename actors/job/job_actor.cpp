@@ -142,7 +142,7 @@ caf::behavior job(Self* self, JobActorSetup setup) {
       [=](const EpochFinished& x) { state->machine.epoch(x); },
       [=](const Evaluated& x) { state->machine.evaluated(x); },
       [=](const NonFinite& x) { state->machine.skipped(x); },
-      [=](const CheckpointWritten& x) { state->setup.observer->on_checkpoint(x); },
+      [=](const CheckpointWritten& x) { state->machine.checkpoint(x); },
       [=](const Notice& x) { state->setup.observer->on_notice(x); },
       [=](const LastStepDone& x) { state->machine.last_step(x); },
       [=](const Pace& x) { state->machine.pace(x, now()); },

@@ -34,6 +34,8 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
   generation_ = std::max(inherited.last_generation, inherited.term * kGenerationsOfTerm);
   change_reason_ = "the head was lost";
   has_begun_ = inherited.begun || inherited.generation != 0;
+  steps_done_ = reported_ = inherited.steps;
+  epochs_evaluated_ = inherited.epochs;
   if (inherited.generation == 0) return place(now);
   current_ = {inherited.generation, inherited.nodes, {}};
   for (const auto& node : current_.nodes) current_.holders.emplace_back().lost = !node.node.valid();
@@ -43,8 +45,6 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
   started_.first_step = inherited.first_step;
   started_.nodes = static_cast<std::uint32_t>(current_.nodes.size());
   stragglers_.begin(current_.nodes.size());
-  steps_done_ = reported_ = inherited.steps;
-  epochs_evaluated_ = inherited.epochs;
   phase_ = Phase::running;
   observer_.on_started(started_);
   if (!inherited.undisturbed)
@@ -105,6 +105,8 @@ void JobMachine::departed(NodeId node, const Error& reason, TimePoint now) {
       if (in_current) after_halt(now);
       break;
     case Phase::waiting:
+      if (has_begun_ && all_lost()) place(now);  // which ends it: nothing is left to wait with
+      break;
     case Phase::over:
       break;
   }
@@ -130,9 +132,10 @@ void JobMachine::tick(TimePoint now) {
   }
   if (phase_ != Phase::waiting) return;
   end_with({Code::unavailable,
-            fmt::format("{}of at least {} nodes only {} came back within {} s",
+            fmt::format("{}of at least {} node{} only {} were there within {} s; start more with "
+                        "`troupe node --head HOST:PORT`",
                         change_reason_.empty() ? "" : change_reason_ + "; ", options_.min_nodes,
-                        members_.size(),
+                        options_.min_nodes == 1 ? "" : "s", choose().size(),
                         std::chrono::duration_cast<std::chrono::seconds>(options_.wait).count())},
            now);
 }
@@ -168,6 +171,11 @@ void JobMachine::epoch(const EpochFinished& x) {
 void JobMachine::on_epoch(const EpochFinished& x) {
   epochs_evaluated_ = x.epoch + 1;
   observer_.on_epoch(x);
+}
+
+void JobMachine::checkpoint(const CheckpointWritten& x) {
+  if (!checkpoint_ || checkpoint_->step <= x.step) checkpoint_ = x;
+  observer_.on_checkpoint(x);
 }
 
 void JobMachine::evaluated(const Evaluated& x) {
@@ -247,15 +255,18 @@ void JobMachine::saved(std::uint64_t generation, bool final_weights, const Saved
                        TimePoint now) {
   if (phase_ == Phase::over) return;
   steps_done_ = std::max(steps_done_, saved.steps_done);
-  if (final_weights) result_ = saved;  // right whichever generation wrote it
+  if (final_weights) {
+    result_ = saved;  // right whichever generation wrote it
+    if (!saved.warning.empty()) observer_.on_notice({saved.warning});
+  }
   if (generation != current_.number) return;
   saving_ = false;
   if (phase_ == Phase::saving) return end_if_complete();
   if (!final_weights && phase_ != Phase::over && phase_ != Phase::ending)
-    return observer_.on_checkpoint({saved.steps_done, saved.path});  // while waiting
+    return checkpoint({saved.steps_done, saved.path});  // while waiting
   if (phase_ != Phase::ending) return;
   if (final_weights) return after_halt(now);
-  observer_.on_checkpoint({saved.steps_done, saved.path});
+  checkpoint({saved.steps_done, saved.path});
   end(failure_->code,
       fmt::format("{}; the job stopped after step {} and goes on with --resume from {}",
                   failure_->message, saved.steps_done, saved.path),
@@ -279,10 +290,9 @@ void JobMachine::not_saved(std::uint64_t generation, bool final_weights, const E
 
 void JobMachine::end_without_checkpoint() {
   std::string text = failure_ ? failure_->message : "the job could not write its result";
-  if (save_error_)
-    text += fmt::format("; no checkpoint was written: {}", save_error_->message);
-  else
-    text += "; no node is left to write a checkpoint";
+  if (save_error_) text += fmt::format("; no checkpoint was written: {}", save_error_->message);
+  text += checkpoint_ ? fmt::format("; it goes on with --resume from {}", checkpoint_->path)
+                      : "; it goes on with --resume from its last checkpoint, if there is one";
   const auto code = failure_ ? failure_->code : save_error_ ? save_error_->code : Code::unavailable;
   end(code, std::move(text));
 }

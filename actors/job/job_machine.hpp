@@ -136,6 +136,8 @@ public:
   void epoch(const EpochFinished& x);
   void evaluated(const Evaluated& x);  ///< of the last epoch
   void last_step(const LastStepDone& x);
+  /// A checkpoint is on disk.
+  void checkpoint(const CheckpointWritten& x);
   void pace(const Pace& x, TimePoint now);
   void failed(const Failed& x, TimePoint now);
 
@@ -168,6 +170,8 @@ private:
     std::vector<Holder> holders;
   };
 
+  /// No node of the current generation has the weights any more.
+  bool all_lost() const;
   std::vector<JobNode> choose() const;
   void place(TimePoint now);
   void change(std::string reason, TimePoint now);
@@ -222,6 +226,7 @@ private:
   std::vector<bool> save_tried_;
   bool saving_ = false;
   std::optional<Saved> result_;
+  std::optional<CheckpointWritten> checkpoint_;  ///< the newest
 };
 
 }  // namespace troupe::train

@@ -16,6 +16,11 @@ std::vector<JobNode> JobMachine::choose() const {
   return nodes;
 }
 
+bool JobMachine::all_lost() const {
+  const auto& holders = current_.holders;
+  return std::all_of(holders.begin(), holders.end(), [](const Holder& x) { return x.lost; });
+}
+
 void JobMachine::change(std::string reason, TimePoint now) {
   change_reason_ = std::move(reason);
   changed_at_ = now;
@@ -67,13 +72,9 @@ void JobMachine::place(TimePoint now) {
   deadline_.reset();
   if (next_.number != current_.number) effects_.discard(next_.number);
   next_ = current_;
-  const auto& holders = current_.holders;
-  if (has_begun_ &&
-      std::all_of(holders.begin(), holders.end(), [](const Holder& x) { return x.lost; }))
+  if (has_begun_ && all_lost())
     return end_with({Code::unavailable,
-                     fmt::format("{}; no node that has the job's weights is left: go on with "
-                                 "--resume from the last checkpoint",
-                                 change_reason_)},
+                     fmt::format("{}; no node that has the job's weights is left", change_reason_)},
                     now);
   auto nodes = choose();
   if (nodes.size() < std::max<std::size_t>(1, options_.min_nodes)) {
@@ -153,10 +154,12 @@ Status JobMachine::compare(const Traits& traits, const std::string& place) {
   if (differs(instructions_, traits.instruction_set))
     return Error{
         Code::invalid_argument,
-        fmt::format("{} computes with instruction set {} and {} with {}, which give other "
-                    "last bits; set job.max_cpu_isa to the newest that both have (\"avx2\" or "
-                    "\"avx512_core\" for most), and leave ONEDNN_MAX_CPU_ISA unset",
-                    instructions_.second, instructions_.first, place, traits.instruction_set)};
+        fmt::format(
+            "{} computes with instruction set {} and {} with {}, which give other "
+            "last bits; set job.max_cpu_isa to the newest that both have (\"avx2\" or "
+            "\"avx512_core\" for most), leave ONEDNN_MAX_CPU_ISA unset, and start the nodes "
+            "again",
+            instructions_.second, instructions_.first, place, traits.instruction_set)};
   return {};
 }
 

@@ -33,21 +33,6 @@ std::vector<JobNode> nodes_in(const View& view) {
   return nodes;
 }
 
-/// Whether there is a node at all, and as many as the submitter wants.
-Status check_nodes(const View& view, std::size_t wanted) {
-  const auto count = nodes_in(view).size();
-  if (count == 0)
-    return Error{
-        Code::unavailable,
-        "no node of the cluster offers slots; start one with `troupe node --head HOST:PORT`"};
-  if (wanted > count)
-    return Error{Code::unavailable,
-                 fmt::format("the job wants {} nodes and {} are there; start more "
-                             "or ask for fewer",
-                             wanted, count)};
-  return {};
-}
-
 /// The checkpoint that a resumed job goes on from.
 Result<std::string> newest_checkpoint(const JobConfig& config, JobObserver& observer) {
   CheckpointStore store(config.checkpoint.directory, config.checkpoint.keep);
@@ -136,7 +121,7 @@ struct JobRunner::State {
 
 Result<JobEnded> JobRunner::State::run() {
   TROUPE_TRY(config.validate());
-  if (!options.inherited) TROUPE_TRY(check_nodes(runtime.view(), options.nodes));
+  TROUPE_TRY(config.check_nodes(options.nodes));
   begun = options.inherited && options.inherited->begun;
   std::string resume_from;
   if (options.resume && !begun) {

@@ -95,6 +95,7 @@ void ended(KnownJob& job, const JobEnded& event) {
   record.message = code == Code::ok ? event.path : event.message;
   record.step = event.steps;
   record.sha256 = event.sha256;
+  record.code = event.code;
 }
 
 void started(KnownJob& job, const JobStarted& event) {
@@ -120,6 +121,8 @@ caf::result<std::uint64_t> submit(ServiceActor* self, JobQueue& queue, JobStore 
                                   const SubmitJob& request) {
   auto config = parse_job(request.config);
   if (!config.ok()) return remoting::to_caf(config.error());
+  if (auto status = config->check_nodes(request.nodes); !status.ok())
+    return remoting::to_caf(status.error());
   auto& state = self->state;
   const std::uint64_t number = ++state.last_job;
   KnownJob job;
@@ -146,11 +149,8 @@ caf::result<JobRecord> watch(ServiceActor* self, std::uint64_t number) {
     self->state.watchers[number].push_back(watcher);
     self->monitor(watcher);
   } else {
-    const Code code = record.state == "done"        ? Code::ok
-                      : record.state == "cancelled" ? Code::cancelled
-                                                    : Code::internal;
-    self->send(watcher, JobEnded{static_cast<std::uint16_t>(code), record.message, record.step,
-                                 record.message, record.sha256});
+    self->send(watcher,
+               JobEnded{record.code, record.message, record.step, record.message, record.sha256});
   }
   return record;
 }

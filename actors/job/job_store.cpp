@@ -60,6 +60,7 @@ std::string encode_progress(const KnownJob& job) {
   out.setTestAccuracy(job.record.test_accuracy);
   out.setMessage(text(job.record.message));
   out.setSha256(text(job.record.sha256));
+  out.setCode(job.record.code);
   out.setBegun(job.begun);
   out.setFirstStep(job.first_step);
   out.setEpochs(job.epochs);
@@ -80,6 +81,7 @@ void read(schema::JobProgress::Reader in, KnownJob& job) {
   job.record.test_accuracy = in.getTestAccuracy();
   job.record.message = text(in.getMessage());
   job.record.sha256 = text(in.getSha256());
+  job.record.code = in.getCode();
   job.begun = in.getBegun();
   job.first_step = in.getFirstStep();
   job.epochs = in.getEpochs();

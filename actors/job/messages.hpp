@@ -39,6 +39,7 @@ struct JobRecord {
   double test_accuracy = -1;  ///< of the last epoch, 0..1; negative: none yet
   std::string message;        ///< the error's sentence, or where the result is
   std::string sha256;         ///< of the final weights
+  std::uint16_t code = 0;     ///< Code of how it ended, once it has
 };
 struct JobTable {
   std::vector<JobRecord> jobs;
@@ -62,7 +63,8 @@ auto inspect(Inspector& f, ListJobs&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, JobRecord& x) {
-  return f(x.job, x.name, x.state, x.step, x.steps, x.loss, x.test_accuracy, x.message, x.sha256);
+  return f(x.job, x.name, x.state, x.step, x.steps, x.loss, x.test_accuracy, x.message, x.sha256,
+           x.code);
 }
 template <class Inspector>
 auto inspect(Inspector& f, JobTable& x) {

@@ -1,5 +1,7 @@
 #include "actors/train/checkpointer.hpp"
 
+#include <fmt/format.h>
+
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -22,8 +24,16 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
     saved.path = file.path.string();
     saved.sha256 = file.sha256;
   }
-  TROUPE_ASSIGN(auto checkpoint, store.save(x.snapshot.steps_done, tensors, metadata));
-  if (!x.final_weights) saved.path = checkpoint.path.string();
+  const auto checkpoint = store.save(x.snapshot.steps_done, tensors, metadata);
+  if (x.final_weights) {
+    // The result is there: that the job could go on from it with more epochs is a comfort.
+    if (!checkpoint.ok())
+      saved.warning = fmt::format("the result is written, but no checkpoint beside it: {}",
+                                  checkpoint.error().message);
+    return saved;
+  }
+  TROUPE_TRY(checkpoint.status());
+  saved.path = checkpoint->path.string();
   return saved;
 }
 

@@ -141,7 +141,8 @@ struct Save {
 struct Saved {
   std::uint64_t steps_done = 0;
   std::string path;
-  std::string sha256;  ///< of the final weights' file
+  std::string sha256;   ///< of the final weights' file
+  std::string warning;  ///< what went wrong beside it, as a sentence
 };
 
 /// Reducer -> job, about once a second: what a step of one rank takes on its node.
@@ -237,7 +238,7 @@ auto inspect(Inspector& f, Save& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Saved& x) {
-  return f(x.steps_done, x.path, x.sha256);
+  return f(x.steps_done, x.path, x.sha256, x.warning);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Pace& x) {

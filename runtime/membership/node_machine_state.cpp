@@ -79,7 +79,9 @@ void NodeMachine::head_connected(Result<Link> result, TimePoint now) {
   if (!result.ok()) {
     const Error& error = result.error();
     const bool another = attempts_ <= options_.other_heads.size();
-    if (error.code == Code::unavailable && (another || join_again(now))) {
+    // Of several addresses one that is wrong is as good as one where nobody is.
+    const bool retry = error.code == Code::unavailable || !options_.other_heads.empty();
+    if (retry && (another || join_again(now))) {
       head_retry_at_ = now + kRetry;
       return;
     }

@@ -173,6 +173,53 @@ TEST_F(HeadLoss, a_drained_node_leaves_when_others_have_its_state) {
       << nobody.output();
 }
 
+TEST_F(HeadLoss, of_a_whole_cluster_leaves_a_job_that_says_how_far_it_was) {
+  auto head = std::make_unique<Head>(Arguments{}, Arguments{"--store", store()});
+  const auto address = start_nodes(head->address, 1);
+  Process submit({"submit", job_file(100'000), "--head", address});
+  ASSERT_TRUE(submit.read_until("step-00000100")) << submit.output();
+  head->process.signal(SIGKILL);
+  head->process.wait();
+  nodes_[0]->signal(SIGKILL);
+  nodes_[0]->wait();
+  Process next({"head", "--listen", address, "--store", store()});
+  EXPECT_EQ(submit.wait(), 3) << submit.output();
+  EXPECT_NE(submit.output().find("--resume"), std::string::npos) << submit.output();
+  EXPECT_EQ(submit.output().find("stopped after step 0"), std::string::npos) << submit.output();
+  // Who asks later is told the same.
+  Process later({"status", "--head", address});
+  EXPECT_EQ(later.wait(), 0);
+  EXPECT_FALSE(std::regex_search(later.output(), std::regex("failed +0/"))) << later.output();
+}
+
+TEST_F(HeadLoss, a_job_that_is_interrupted_meanwhile_is_cancelled_at_the_next_head) {
+  auto head = std::make_unique<Head>(Arguments{}, Arguments{"--store", store()});
+  const auto address = start_nodes(head->address, 1);
+  Process submit({"submit", job_file(100'000), "--head", address});
+  ASSERT_TRUE(submit.read_until("epoch 3/")) << submit.output();
+  head->process.signal(SIGKILL);
+  head->process.wait();
+  ASSERT_TRUE(submit.read_until("waiting for another head")) << submit.output();
+  submit.signal(SIGINT);
+  ASSERT_TRUE(submit.read_until("once more to leave it running")) << submit.output();
+  Process next({"head", "--listen", address, "--store", store()});
+  EXPECT_EQ(submit.wait(), 130) << submit.output();
+  EXPECT_NE(submit.output().find("--resume"), std::string::npos) << submit.output();
+}
+
+TEST_F(HeadLoss, the_last_node_that_leaves_a_job_leaves_a_checkpoint_that_is_named) {
+  Head head;
+  Process last({"node", "--head", head.address, "--name", "last", "--drain-timeout", "1"});
+  ASSERT_TRUE(last.read_until("joined")) << last.output();
+  Process submit({"submit", job_file(100'000), "--head", head.address});
+  ASSERT_TRUE(submit.read_until("epoch 3/")) << submit.output();
+  last.signal(SIGTERM);
+  EXPECT_EQ(last.wait(), 0) << last.output();
+  EXPECT_EQ(submit.wait(), 3) << submit.output();
+  EXPECT_TRUE(std::regex_search(submit.output(), std::regex("--resume from .*step-[0-9]+")))
+      << submit.output();
+}
+
 TEST_F(HeadLoss, a_node_ends_when_no_head_comes_in_time) {
   Head head({}, {"--store", store(), "--headless", "1"});
   start_nodes(head.address, 1);

@@ -70,6 +70,24 @@ TEST_F(WrongInput, an_unknown_key_is_named_with_its_place) {
   expect_sentence(train, {"job.toml", "fancy"});
 }
 
+TEST_F(WrongInput, a_head_without_the_store_that_its_options_are_of_is_refused) {
+  Process nothing({"head", "--listen", "127.0.0.1:0", "--store", ""});
+  EXPECT_EQ(nothing.wait(), 2) << nothing.output();
+  EXPECT_NE(nothing.output().find("--store: it is empty"), std::string::npos) << nothing.output();
+  Process headless({"head", "--listen", "127.0.0.1:0", "--headless", "5"});
+  EXPECT_EQ(headless.wait(), 2) << headless.output();
+  EXPECT_NE(headless.output().find("--headless requires --store"), std::string::npos)
+      << headless.output();
+}
+
+TEST_F(WrongInput, a_job_that_may_use_fewer_nodes_than_it_needs_is_refused) {
+  Head head;
+  Process submit({"submit", job_file(), "--head", head.address, "--nodes", "1", "--set",
+                  "elastic.min_nodes=2"});
+  EXPECT_EQ(submit.wait(), 2) << submit.output();
+  expect_sentence(submit, {"1 node at most", "elastic.min_nodes is 2"});
+}
+
 TEST_F(WrongInput, an_unknown_command_is_named) {
   Process troupe({"trian", "job.toml"});
   EXPECT_EQ(troupe.wait(), 2) << troupe.output();

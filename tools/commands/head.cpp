@@ -2,7 +2,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "actors/job/job_service.hpp"
 #include "runtime/base/mutex.hpp"
@@ -49,7 +48,7 @@ Result<std::unique_ptr<Runtime>> start(const Options& options, Signals& signals)
     return Runtime::start_cluster(std::move(runtime_options));
   }
   control::StoreOptions store_options;
-  store_options.leader = fmt::format("{} (process {})", options.node.listen, ::getpid());
+  store_options.leader = options.node.listen;
   TROUPE_ASSIGN(std::shared_ptr<control::Store> store,
                 control::open_store(options.store, std::move(store_options)));
   runtime_options.store = store;
@@ -100,9 +99,13 @@ void add_head(CLI::App& app, Context& context) {
   options->node.listen = "127.0.0.1:7077";
   options->node.add_listen(*command);
   options->node.add_common(*command);
-  command->add_option("--store", options->store,
-                      "keep the cluster's state in sqlite:PATH or etcd://HOST:PORT/PREFIX: nodes "
-                      "then go on without their head, and the next one with this store takes over");
+  auto* const store = command->add_option(
+      "--store", options->store,
+      "keep the cluster's state in sqlite:PATH or etcd://HOST:PORT/PREFIX: nodes "
+      "then go on without their head, and the next one with this store takes over");
+  store->check([](const std::string& text) {
+    return std::string(text.empty() ? "it is empty: write sqlite:PATH or etcd://..." : "");
+  });
   command->add_flag("--quiet", options->quiet, "print errors only");
   command->add_flag("--standby", options->standby,
                     "wait, for however long, until no other head of the store leads");
@@ -110,7 +113,8 @@ void add_head(CLI::App& app, Context& context) {
       ->add_option("--headless", options->headless,
                    "seconds that nodes go on without a head, with a store")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 604800.0));
+      ->check(CLI::Range(1.0, 604800.0))
+      ->needs(store);
   command->callback([&context, options] {
     context.run = [&context, options] {
       auto code = run_head(*options, context.signals);

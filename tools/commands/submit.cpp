@@ -36,7 +36,13 @@ Result<int> submit(const Options& options, Signals& signals) {
                      .log_every = config.operation.log_every},
                     clock);
   JsonLines json_lines(stdout, clock);
-  const auto on_signal = signals.on_signal([&client, job](int) { client.cancel(job); });
+  const auto on_signal = signals.on_signal([&client, job](int) {
+    if (!client.cancel(job))
+      std::fprintf(stderr,
+                   "troupe: job %lu is cancelled as soon as there is a head again; interrupt once "
+                   "more to leave it running\n",
+                   static_cast<unsigned long>(job));
+  });
   train::JobObserver& observer =
       options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
   TROUPE_ASSIGN(const auto ended, client.follow(job, observer));
@@ -53,7 +59,8 @@ void add_submit(CLI::App& app, Context& context) {
   options->node.add_head(*command);
   options->node.add_common(*command);
   command->add_option("--set", options->overrides, "override a key: --set optimizer.lr=0.1");
-  command->add_option("--nodes", options->nodes, "use so many of the cluster's nodes; 0: all")
+  command
+      ->add_option("--nodes", options->nodes, "use so many of the cluster's nodes at most; 0: all")
       ->capture_default_str();
   command->add_flag("--resume", options->resume, "go on from the newest checkpoint");
   command->add_flag("--detach", options->detach, "do not wait for the job to end");

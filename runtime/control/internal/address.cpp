@@ -82,7 +82,7 @@ Result<std::variant<SqliteAddress, EtcdAddress>> parse_address(std::string_view 
   std::string_view path = text;
   if (path.starts_with(kSqlite)) {
     path.remove_prefix(kSqlite.size());
-  } else if (path.find("://") != std::string_view::npos) {
+  } else if (path.substr(0, path.find('/')).find(':') != std::string_view::npos) {
     return bad_address(text, "an unknown kind");
   }
   if (path.empty()) return bad_address(text, "it is empty");

@@ -138,7 +138,8 @@ Result<std::uint64_t> EtcdStore::lead(Duration timeout, Lost on_lost) {
     if (now >= deadline) {
       if (!attempt.ok()) return std::move(attempt).error();
       return {Code::deadline_exceeded,
-              fmt::format("the store at etcd's '{}' is led by {}; stop it, wait longer, or choose "
+              fmt::format("the store at etcd's '{}' is led by {}; stop it, stand by for it "
+                          "(`troupe head --standby`), or choose "
                           "another prefix",
                           address_.prefix, *other)};
     }

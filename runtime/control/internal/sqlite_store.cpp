@@ -38,7 +38,8 @@ Result<FileLock> SqliteStore::wait_for_lock(TimePoint until) {
     const TimePoint now = std::chrono::steady_clock::now();
     if (now >= until)
       return {Code::deadline_exceeded,
-              fmt::format("the store '{}' is led by {}; stop it, wait longer, or choose another "
+              fmt::format("the store '{}' is led by {}; stop it, stand by for it (`troupe head "
+                          "--standby`), or choose another "
                           "store",
                           path_, shown_name(FileLock::owner(path)))};
     (void)cancelled_.wait_until(std::min(until, now + kPoll));

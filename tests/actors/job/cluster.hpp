@@ -27,10 +27,11 @@ inline RuntimeOptions options(std::uint32_t slots) {
 struct Cluster {
   explicit Cluster(std::size_t count) {
     head = Runtime::start_cluster(options(0)).value();
-    for (std::size_t i = 0; i < count; ++i)
-      nodes.push_back(Runtime::join(head->address(), options(1)).value());
+    for (std::size_t i = 0; i < count; ++i) add();
     EXPECT_TRUE(head->wait_for_nodes(count, std::chrono::seconds(20)).ok());
   }
+  void add() { nodes.push_back(Runtime::join(head->address(), options(1)).value()); }
+
   std::unique_ptr<Runtime> head;
   std::vector<std::unique_ptr<Runtime>> nodes;
 };

@@ -147,10 +147,33 @@ TEST(JobRunner, without_nodes_is_an_error_that_says_how_to_get_one) {
   TemporaryFolder folder;
   Cluster cluster(0);
   Recorder recorder;
-  auto ended = JobRunner(*cluster.head, synthetic_job(folder.path()), {}, recorder).run();
+  auto config = synthetic_job(folder.path());
+  config.elastic.wait_seconds = 0;
+  auto ended = JobRunner(*cluster.head, config, {}, recorder).run();
   ASSERT_EQ(ended.code(), Code::unavailable);
   EXPECT_NE(ended.error().message.find("troupe node"), std::string::npos);
   EXPECT_EQ(recorder.ended.size(), 1u);
+}
+
+TEST(JobRunner, without_nodes_waits_for_one) {
+  TemporaryFolder folder;
+  Cluster cluster(0);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, synthetic_job(folder.path()), {}, recorder);
+  std::thread later([&] { cluster.add(); });
+  EXPECT_TRUE(runner.run().ok());
+  later.join();
+}
+
+TEST(JobRunner, that_may_use_fewer_nodes_than_it_needs_is_an_error) {
+  TemporaryFolder folder;
+  Cluster cluster(0);
+  Recorder recorder;
+  auto config = synthetic_job(folder.path());
+  config.elastic.min_nodes = 2;
+  auto ended = JobRunner(*cluster.head, config, {.nodes = 1}, recorder).run();
+  ASSERT_EQ(ended.code(), Code::invalid_argument);
+  EXPECT_NE(ended.error().message.find("elastic.min_nodes is 2"), std::string::npos);
 }
 
 TEST(JobRunner, a_missing_data_file_is_named) {

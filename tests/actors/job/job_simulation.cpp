@@ -280,7 +280,7 @@ void JobSimulation::save(std::uint64_t generation, std::size_t index, bool final
     }
     final_state_ = node.state;
     to_head(id, head, [=, this, steps = node.steps] {
-      machine_->saved(generation, final_weights, {steps, "a file", "a hash"}, now());
+      machine_->saved(generation, final_weights, {steps, "a file", "a hash", {}}, now());
     });
   });
   watch_save(id, generation, final_weights);

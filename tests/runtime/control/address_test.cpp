@@ -20,7 +20,8 @@ TEST(StoreAddress, is_refused_with_the_forms_there_are) {
   for (const char* text :
        {"", "sqlite:", "sqlite:folder/", "http://a:1/x", "etcd://", "etcd://a:1", "etcd://a:1/",
         "etcd://a/x", "etcd://a:0/x", "etcd://a:65536/x", "etcd://a:1,/x", "etcd://:1/x",
-        "etcd://u@a:1/x", "etcd://a:1x/x", "etcd://a:1/x y", "etcd://a b:1/x", "etcd://a:b:1/x"}) {
+        "etcd://u@a:1/x", "etcd://a:1x/x", "etcd://a:1/x y", "etcd://a b:1/x", "etcd://a:b:1/x",
+        "etcd:a:1/x", "SQLITE:x"}) {
     const auto store = open_store(text);
     ASSERT_EQ(store.code(), Code::invalid_argument) << text;
     EXPECT_NE(store.error().message.find('"' + std::string(text) + '"'), std::string::npos);

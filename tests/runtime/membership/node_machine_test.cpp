@@ -96,6 +96,25 @@ TEST_F(NodeMachineTest, names_address_and_remedy_when_no_head_answers) {
             "(connection refused)");
 }
 
+TEST_F(NodeMachineTest, tries_the_other_addresses_where_one_is_wrong) {
+  NodeMachine::Options options{member(3), {"nowhere", 4001}, kTiming, 10s};
+  options.other_heads = {{"127.0.0.1", 4002}};
+  NodeMachine node(options, now_);
+  const auto first = only<Connect>(node.take_actions());
+  node.connect_done(first.at(0).id, Error{Code::invalid_argument, "cannot be resolved"}, now_);
+  EXPECT_TRUE(only<Out>(node.take_actions()).empty());
+  std::vector<Connect> second;
+  for (int i = 0; i < 10 && second.empty(); ++i) {
+    now_ += 200ms;
+    node.tick(now_);
+    second = only<Connect>(node.take_actions());
+  }
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].address.port, 4002);
+  node.connect_done(second[0].id, Error{Code::invalid_argument, "not that either"}, now_);
+  EXPECT_EQ(out(node.take_actions()).message, "not that either");
+}
+
 TEST_F(NodeMachineTest, gives_up_joining_at_the_deadline_and_says_what_it_waited_for) {
   const auto connects = only<Connect>(welcome());
   connect(connects[0], 1);
