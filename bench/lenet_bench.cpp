@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/models.hpp"
 #include "kernels/philox.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/workspace.hpp"

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <variant>
+#include <vector>
 
+#include "kernels/layers/activation.hpp"
+#include "kernels/layers/batch_norm.hpp"
+#include "kernels/layers/convolution.hpp"
+#include "kernels/layers/linear.hpp"
+#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/layers/pooling.hpp"
+#include "kernels/layers/structure.hpp"
 #include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
@@ -14,56 +20,33 @@ namespace troupe::kernels {
 
 // What a model is made of, as data: a backend turns it into kernels. Shapes here are of one sample,
 // [channels, height, width] or [features]; the batch comes first in tensors.
+//
+// Each kind of layer has
+//   describe()            "convolution 'conv1'", "max pooling": for messages;
+//   output_shape(inputs)  what it makes of samples of these shapes. Errors: `shape_mismatch` naming
+//                         layer and shapes, `invalid_argument` for a size below its least;
+//   parameters(inputs)    what it learns, for inputs that output_shape() takes.
 
-/// Cross-correlation (what the field calls convolution) with a square window, and a bias.
-/// Parameters `NAME.weight` [out, in, kernel, kernel] and `NAME.bias` [out].
-struct Convolution {
-  std::string name;
-  std::int64_t out_channels = 1;
-  std::int64_t kernel = 1;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-};
+using LayerSpec =
+    std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, GlobalAveragePooling, Flatten, Add>;
 
-/// y = W x + b. Parameters `NAME.weight` [out, in] and `NAME.bias` [out].
-struct Linear {
-  std::string name;
-  std::int64_t out_features = 1;
-};
-
-/// max(x, 0); NaN stays NaN.
-struct Relu {};
-
-/// Maximum or mean over square windows. Windows that would run over the far edge are left out, and
-/// padded elements are -infinity for the maximum and count as zeros for the mean.
-struct Pooling {
-  enum class Kind : std::uint8_t { max, average };
-  Kind kind = Kind::max;
-  std::int64_t kernel = 2;
-  std::int64_t stride = 2;
-  std::int64_t padding = 0;
-};
-
-/// [channels, height, width] to [channels * height * width].
-struct Flatten {};
-
-using LayerSpec = std::variant<Convolution, Linear, Relu, Pooling, Flatten>;
-
-/// "convolution 'conv1'", "max pooling": for messages.
 std::string describe(const LayerSpec& layer);
+Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs);
+Result<std::vector<ParameterSpec>> parameters_of(const LayerSpec& layer,
+                                                 std::span<const Shape> inputs);
+/// What its parameters' names begin with; empty for layers without any.
+std::string name_of(const LayerSpec& layer);
 
-/// A layer in its place in a model: what goes in, what comes out, which parameters are its own
-/// (indices into Model::parameters()).
+/// A layer in its place in a model.
 struct Layer {
   LayerSpec spec;
-  Shape input;
+  std::vector<std::size_t> from;  ///< where its inputs come from: 0 is the model's input, and i + 1
+                                  ///< what the model's layer i gives
+  std::vector<Shape> inputs;
   Shape output;
-  std::optional<std::size_t> weight;
-  std::optional<std::size_t> bias;
-};
+  std::vector<std::size_t> parameters;  ///< indices into Model::parameters(), as it declares them
 
-/// What the layer makes of a sample of shape `input`. Errors: `shape_mismatch` naming layer and
-/// shape, `invalid_argument` for a size below its least.
-Result<Shape> output_shape(const LayerSpec& layer, const Shape& input);
+  const Shape& input() const { return inputs[0]; }
+};
 
 }  // namespace troupe::kernels

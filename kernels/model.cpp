@@ -3,87 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include "kernels/internal/model_data.hpp"
+#include "kernels/model_builder.hpp"
 
 namespace troupe::kernels {
 
-struct Model::Data {
-  std::string name;
-  Shape input;
-  Shape output;
-  std::vector<Layer> layers;
-  std::vector<ParameterInfo> parameters;
-  std::size_t flat_size = 0;
-};
-
-namespace {
-
-constexpr std::size_t kAlignmentFloats = 16;
-
-struct NamedShapes {
-  std::string name;
-  Shape weight;
-  Shape bias;
-  std::int64_t fan_in;
-};
-
-/// The parameters of a layer, if it has any. Errors: as Shape::checked.
-Result<std::optional<NamedShapes>> parameters_of(const Layer& layer) {
-  if (const auto* conv = std::get_if<Convolution>(&layer.spec)) {
-    const std::int64_t dims[] = {conv->out_channels, layer.input[0], conv->kernel, conv->kernel};
-    TROUPE_ASSIGN(const Shape weight, Shape::checked(dims));
-    return std::optional(NamedShapes{conv->name, weight, Shape{conv->out_channels},
-                                     layer.input[0] * conv->kernel * conv->kernel});
-  }
-  if (const auto* linear = std::get_if<Linear>(&layer.spec)) {
-    const std::int64_t dims[] = {linear->out_features, layer.input[0]};
-    TROUPE_ASSIGN(const Shape weight, Shape::checked(dims));
-    return std::optional(
-        NamedShapes{linear->name, weight, Shape{linear->out_features}, layer.input[0]});
-  }
-  return std::optional<NamedShapes>{};
-}
-
-std::size_t append(std::vector<ParameterInfo>& list, std::size_t& end, std::string name,
-                   Shape shape, std::int64_t fan_in) {
-  const auto elements = static_cast<std::size_t>(shape.elements());
-  list.push_back({std::move(name), shape, end, elements, fan_in});
-  end += (elements + kAlignmentFloats - 1) / kAlignmentFloats * kAlignmentFloats;
-  return list.size() - 1;
-}
-
-}  // namespace
-
 Result<Model> Model::build(std::string name, Shape input, std::vector<LayerSpec> layers) {
-  if (layers.empty())
-    return Error{Code::invalid_argument, fmt::format("model '{}' has no layers", name)};
-  auto data = std::make_shared<Data>();
-  data->name = std::move(name);
-  data->input = input;
-  Shape shape = input;
-  for (LayerSpec& spec : layers) {
-    auto output = output_shape(spec, shape);
-    if (!output.ok())
-      return Error{output.code(),
-                   fmt::format("model '{}': {}", data->name, output.error().message)};
-    Layer layer{std::move(spec), shape, *output, {}, {}};
-    TROUPE_ASSIGN(const auto named, parameters_of(layer));
-    if (named) {
-      for (const ParameterInfo& other : data->parameters)
-        if (other.name == named->name + ".weight")
-          return Error{Code::invalid_argument,
-                       fmt::format("model '{}' has two layers named '{}'; give each its own name",
-                                   data->name, named->name)};
-      layer.weight = append(data->parameters, data->flat_size, named->name + ".weight",
-                            named->weight, named->fan_in);
-      layer.bias = append(data->parameters, data->flat_size, named->name + ".bias", named->bias,
-                          named->fan_in);
-    }
-    shape = layer.output;
-    data->layers.push_back(std::move(layer));
-  }
-  data->output = shape;
-  return Model(std::move(data));
+  ModelBuilder builder(std::move(name), input);
+  auto value = builder.input();
+  for (LayerSpec& layer : layers) value = builder.add(std::move(layer), value);
+  return builder.build();
 }
 
 const std::string& Model::name() const noexcept {
@@ -93,7 +22,7 @@ const Shape& Model::input() const noexcept {
   return data_->input;
 }
 const Shape& Model::output() const noexcept {
-  return data_->output;
+  return data_->layers.back().output;
 }
 std::span<const Layer> Model::layers() const noexcept {
   return data_->layers;
@@ -104,6 +33,9 @@ std::span<const ParameterInfo> Model::parameters() const noexcept {
 std::size_t Model::flat_size() const noexcept {
   return data_->flat_size;
 }
+std::size_t Model::trained_size() const noexcept {
+  return data_->trained_size;
+}
 
 std::optional<std::size_t> Model::find_parameter(std::string_view name) const noexcept {
   for (std::size_t i = 0; i < data_->parameters.size(); ++i)
@@ -113,7 +45,8 @@ std::optional<std::size_t> Model::find_parameter(std::string_view name) const no
 
 std::size_t Model::parameter_count() const noexcept {
   std::size_t count = 0;
-  for (const ParameterInfo& parameter : data_->parameters) count += parameter.elements;
+  for (const ParameterInfo& parameter : data_->parameters)
+    if (parameter.kind == ParameterKind::trained) count += parameter.elements;
   return count;
 }
 

@@ -10,6 +10,20 @@
 
 namespace troupe::kernels {
 
+namespace {
+float draw(const Initial& initial, Philox& random) {
+  switch (initial.kind) {
+    case Initial::Kind::uniform:
+      return random.uniform(-initial.value, initial.value);
+    case Initial::Kind::normal:
+      return initial.value * random.normal();
+    case Initial::Kind::constant:
+      break;
+  }
+  return initial.value;
+}
+}  // namespace
+
 Result<Parameters> Parameters::zeros(const Model& model) {
   TROUPE_ASSIGN(Buffer buffer, Buffer::allocate(model.flat_size() * sizeof(float)));
   if (!buffer.empty()) std::memset(buffer.data(), 0, buffer.size());
@@ -20,10 +34,9 @@ Result<Parameters> Parameters::initialized(const Model& model, std::uint64_t see
   constexpr std::uint64_t kInitialisationStream = 0x696e69745f776569;  // "init_wei"
   TROUPE_ASSIGN(Parameters result, zeros(model));
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {
-    const auto fan_in = static_cast<double>(model.parameters()[i].fan_in);
-    const auto bound = static_cast<float>(1.0 / std::sqrt(fan_in));
+    const Initial initial = model.parameters()[i].initial;
     Philox random(seed, {kInitialisationStream, i});
-    for (float& value : result.values(i)) value = random.uniform(-bound, bound);
+    for (float& value : result.values(i)) value = draw(initial, random);
   }
   return result;
 }

@@ -22,9 +22,8 @@ public:
   /// All zero. Errors: `resource_exhausted`.
   static Result<Parameters> zeros(const Model& model);
 
-  /// Weights and biases uniform in +-1/sqrt(fan_in), which is PyTorch's default (Kaiming uniform
-  /// with a = sqrt(5)). A pure function of the seed: parameter i draws from stream i of it.
-  /// Errors: `resource_exhausted`.
+  /// As each parameter's layer says. A pure function of the seed: parameter i draws from stream i
+  /// of it. Errors: `resource_exhausted`.
   static Result<Parameters> initialized(const Model& model, std::uint64_t seed);
 
   /// In `buffer`, which holds `model.flat_size()` floats, zeros between the parameters included.

@@ -18,7 +18,7 @@ namespace troupe::kernels {
 namespace {
 
 // Networks of so many batch sizes are kept: a job's batch, its last and smaller one, evaluation.
-constexpr std::size_t kNetworksKept = 4;
+constexpr std::size_t kNetworksKept = 5;
 // Samples of one pass of evaluate and predict: enough to be fast, small enough for the cache.
 constexpr std::int64_t kEvaluationBatch = 128;
 
@@ -63,15 +63,20 @@ struct Workspace::State {
   Status check_parameters(const Parameters& parameters) const;
   Status check_images(const Tensor& images) const;
   Status read_labels(const Tensor& tensor, std::int64_t batch);
-  Result<Network*> network(std::int64_t batch);
+  Result<Network*> network(std::int64_t batch, Mode mode);
   void load(const Tensor& images, std::int64_t first, std::span<float> input) const;
   Status forward(Network& net, const Parameters& parameters, const Tensor& images,
                  std::int64_t first);
 
   Model model;
   WorkspaceOptions options;
-  std::array<float, 256> pixel{};                      ///< what a byte of an image becomes
-  std::list<std::pair<std::int64_t, Network>> cached;  ///< by batch size, last used first
+  struct Cached {
+    std::int64_t batch;
+    Mode mode;
+    Network network;
+  };
+  std::array<float, 256> pixel{};  ///< what a byte of an image becomes
+  std::list<Cached> cached;        ///< last used first
   std::vector<std::int32_t> labels;
 };
 
@@ -117,19 +122,19 @@ Status Workspace::State::read_labels(const Tensor& tensor, std::int64_t batch) {
   return {};
 }
 
-Result<Network*> Workspace::State::network(std::int64_t batch) {
-  const auto found =
-      std::ranges::find_if(cached, [&](const auto& entry) { return entry.first == batch; });
+Result<Network*> Workspace::State::network(std::int64_t batch, Mode mode) {
+  const auto found = std::ranges::find_if(
+      cached, [&](const auto& entry) { return entry.batch == batch && entry.mode == mode; });
   if (found != cached.end()) {
     cached.splice(cached.begin(), cached, found);
-    return &cached.front().second;
+    return &cached.front().network;
   }
-  TROUPE_ASSIGN(
-      Network created,
-      Network::create(model, batch, {options.device, options.kernels, options.threads, false}));
   if (cached.size() == kNetworksKept) cached.pop_back();
-  cached.emplace_front(batch, std::move(created));
-  return &cached.front().second;
+  TROUPE_ASSIGN(Network created,
+                Network::create(model, batch,
+                                {options.device, options.kernels, options.threads, mode, false}));
+  cached.push_front({batch, mode, std::move(created)});
+  return &cached.front().network;
 }
 
 void Workspace::State::load(const Tensor& images, std::int64_t first,
@@ -181,7 +186,7 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
     return Error{Code::shape_mismatch,
                  fmt::format("gradients of model '{}' take {} floats, but {} were given",
                              model().name(), model().flat_size(), gradients.size())};
-  TROUPE_ASSIGN(Network* const net, state_->network(batch));
+  TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
   clear_padding(model(), gradients);
   TROUPE_TRY(state_->forward(*net, parameters, images, 0));
   const LossStats stats = softmax_cross_entropy(net->output(), model().output()[0], state_->labels,
@@ -200,7 +205,7 @@ Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor
   LossStats stats;
   for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
     const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
-    TROUPE_ASSIGN(Network* const net, state_->network(batch));
+    TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
     TROUPE_TRY(state_->forward(*net, parameters, images, first));
     stats += softmax_cross_entropy(
         net->output(), model().output()[0],
@@ -217,7 +222,7 @@ Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& im
   auto out = logits.data<float>();
   for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
     const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
-    TROUPE_ASSIGN(Network* const net, state_->network(batch));
+    TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
     TROUPE_TRY(state_->forward(*net, parameters, images, first));
     std::ranges::copy(net->output(), out.begin());
     out = out.subspan(net->output().size());

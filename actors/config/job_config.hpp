@@ -13,10 +13,11 @@ namespace troupe::train {
 // A job as its file says. docs/job-file.md describes every key; the groups are the file's tables.
 
 struct ModelConfig {
-  std::string name = {};  ///< "lenet5" or "mlp"
+  std::string name = {};  ///< as kernels::make_model() has them
   std::vector<std::uint32_t> hidden =
       {};                      ///< mlp: width of each hidden layer; empty is a linear model
   std::uint32_t classes = 10;  ///< labels are 0 .. classes-1
+  bool small_images = false;   ///< resnet: a first layer for images of 28 to 64 pixels
 };
 
 struct DataConfig {

@@ -8,6 +8,7 @@ Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& d
                  static_cast<std::int64_t>(data.width())};
   model.classes = config.model.classes;
   model.hidden.assign(config.model.hidden.begin(), config.model.hidden.end());
+  model.small_images = config.model.small_images;
   return kernels::make_model(config.model.name, model);
 }
 

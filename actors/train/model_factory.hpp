@@ -3,6 +3,7 @@
 #include "actors/config/job_config.hpp"
 #include "actors/data/dataset.hpp"
 #include "kernels/model.hpp"
+#include "kernels/models.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
 

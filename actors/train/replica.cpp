@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
+#include "kernels/statistics.hpp"
 
 namespace troupe::train {
 namespace {
@@ -19,10 +20,12 @@ std::string checkpoint_name(std::string_view prefix, const kernels::ParameterInf
   return std::string(prefix) + info.name;
 }
 
-/// Views of all parameters in `storage`, which is laid out as the model's flat run.
+/// Views of all parameters in `storage`, which is laid out as the model's flat run. An optimizer
+/// (whose names have a prefix) keeps nothing for statistics.
 void add_views(const kernels::Model& model, std::string_view prefix, const Buffer& storage,
                std::vector<TensorView>& tensors) {
   for (const auto& info : model.parameters()) {
+    if (!prefix.empty() && info.kind == kernels::ParameterKind::statistic) continue;
     TensorView view;
     view.name = checkpoint_name(prefix, info);
     for (auto size : info.shape.dims()) view.shape.push_back(static_cast<std::uint64_t>(size));
@@ -104,6 +107,7 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
   const auto infos = model().parameters();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
+    if (infos[i].kind == kernels::ParameterKind::statistic) continue;
     TROUPE_TRY(read_into(found.content, checkpoint_name(kMomentumPrefix, infos[i]), infos[i],
                          momentum_.values(i), path));
   }
@@ -113,9 +117,13 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
 
 void Replica::apply(std::uint64_t begin, std::span<const float> gradient_sum) {
   const auto rate = static_cast<float>(learning_rate(optimizer_config_, steps_done_, length_));
-  kernels::sgd_step(sgd_, rate, gradient_scale_,
-                    parameters_.values().subspan(begin, gradient_sum.size()),
-                    momentum_.values().subspan(begin, gradient_sum.size()), gradient_sum);
+  const std::size_t trained = std::min(begin + gradient_sum.size(), model().trained_size());
+  if (begin < trained) {
+    const std::size_t count = trained - begin;
+    kernels::sgd_step(sgd_, rate, gradient_scale_, parameters_.values().subspan(begin, count),
+                      momentum_.values().subspan(begin, count), gradient_sum.first(count));
+  }
+  kernels::update_statistics(model(), begin, gradient_sum, gradient_scale_, parameters_.values());
 }
 
 std::string Replica::hash() const {

@@ -24,14 +24,16 @@ bool use_portable(const KernelRequest& request, bool faster) {
 bool convolution_is_faster(const KernelRequest& request) {
   constexpr std::int64_t kFewChannels = 16;
   const Layer& layer = request.layers.front();
-  return layer.input[0] <= kFewChannels && layer.output[0] <= kFewChannels;
+  const auto& spec = std::get<Convolution>(layer.spec);
+  return spec.bias && spec.groups == 1 && spec.dilation == 1 && layer.input()[0] <= kFewChannels &&
+         layer.output[0] <= kFewChannels;
 }
 
 /// Beyond this the weights do not stay in the second-level cache from one group to the next.
 bool linear_is_faster(const KernelRequest& request) {
   constexpr std::int64_t kWeights = 1 << 17;
   const Layer& layer = request.layers.front();
-  return layer.input[0] * layer.output[0] <= kWeights;
+  return std::get<Linear>(layer.spec).bias && layer.input()[0] * layer.output[0] <= kWeights;
 }
 
 MadeKernel make_convolution(const KernelRequest& request) {
@@ -50,8 +52,15 @@ MadeKernel make_linear(const KernelRequest& request) {
 }
 
 MadeKernel make_pooling(const KernelRequest& request) {
-  const bool there = request.input.layout == Activation::Layout::interleaved;
-  return use_portable(request, there) ? make_portable_pooling(request) : make_dnnl_pooling(request);
+  const bool there = request.input().layout == Activation::Layout::interleaved;
+  const bool portable =
+      std::holds_alternative<Pooling>(request.layers[0].spec) && use_portable(request, there);
+  return portable ? make_portable_pooling(request) : make_dnnl_pooling(request);
+}
+
+MadeKernel make_batch_norm(const KernelRequest& request) {
+  return request.choice == KernelChoice::portable ? MadeKernel(nullptr)
+                                                  : make_dnnl_batch_norm(request);
 }
 
 struct Entry {
@@ -65,6 +74,10 @@ constexpr Entry kKernels[] = {
     {Operation::convolution_relu_max_pooling, DType::f32, make_fused_convolution},
     {Operation::linear, DType::f32, make_linear},
     {Operation::relu, DType::f32, make_relu},
+    {Operation::batch_norm, DType::f32, make_batch_norm},
+    {Operation::batch_norm_relu, DType::f32, make_batch_norm},
+    {Operation::add, DType::f32, make_add},
+    {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},
     {Operation::average_pooling, DType::f32, make_pooling},
 };

@@ -38,12 +38,11 @@ public:
              const memory_desc& destination)
       : name_(describe(request.layers[0].spec)), threads_(request.threads) {
     const Layer& layer = request.layers[0];
-    const ParameterInfo& weight = request.model.parameters()[*layer.weight];
-    const ParameterInfo& bias = request.model.parameters()[*layer.bias];
-    weight_offset_ = weight.offset;
-    bias_offset_ = bias.offset;
-    const memory::dims weight_dims = dims_of(weight.shape);
-    const memory_desc bias_desc = plain_desc(dims_of(bias.shape));
+    weight_offset_ = request.offset_of(0);
+    has_bias_ = layer.parameters.size() > 1;
+    if (has_bias_) bias_offset_ = request.offset_of(1);
+    const memory::dims weight_dims = weight_dims_of(request);
+    const memory_desc bias_desc = has_bias_ ? plain_desc({layer.output[0]}) : memory_desc();
     const memory_desc plain_weight = plain_desc(weight_dims);
 
     Made made = make(request, source, any_layout(weight_dims), bias_desc, destination);
@@ -52,22 +51,22 @@ public:
     if (made.is_slow())
       made = make(request, plain_desc(source.dims()), any_layout(weight_dims), bias_desc,
                   plain_desc(destination.dims()));
-    input_ = describe_activation(request.input.shape, made.forward.src_desc());
-    output_ = describe_activation(layer.output.with_first(request.input.shape[0]),
-                                  made.forward.dst_desc());
+    inputs_ = {describe_activation(request.input().shape, made.forward.src_desc())};
+    output_ = describe_activation(request.output_shape(), made.forward.dst_desc());
     bind_forward(made.forward, plain_weight, bias_desc);
     bind_backward_weights(made.weights, plain_weight, bias_desc);
-    if (request.input_gradient) bind_backward_data(made.data, plain_weight);
+    if (request.input_gradient()) bind_backward_data(made.data, plain_weight);
   }
 
   bool uses_library() const noexcept override { return true; }
+  KernelTraits traits() const noexcept override { return {.backward_reads_output = false}; }
 
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {
-      forward_.set(DNNL_ARG_SRC, pass.input);
+      forward_.set(DNNL_ARG_SRC, pass.input());
       forward_.set(DNNL_ARG_WEIGHTS,
                    forward_weight_.load(pass.parameters + weight_offset_, engine_));
-      forward_.set(DNNL_ARG_BIAS, pass.parameters + bias_offset_);
+      if (has_bias_) forward_.set(DNNL_ARG_BIAS, pass.parameters + bias_offset_);
       forward_.set(DNNL_ARG_DST, pass.output);
       forward_.run(engine_);
     });
@@ -76,17 +75,17 @@ public:
   Status backward(const BackwardPass& pass) override {
     return guarded(name_, threads_, [&] {
       float* const weight = pass.gradients + weight_offset_;
-      backward_weights_.set(DNNL_ARG_SRC, pass.input);
+      backward_weights_.set(DNNL_ARG_SRC, pass.input());
       backward_weights_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
       backward_weights_.set(DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.target(weight));
-      backward_weights_.set(DNNL_ARG_DIFF_BIAS, pass.gradients + bias_offset_);
+      if (has_bias_) backward_weights_.set(DNNL_ARG_DIFF_BIAS, pass.gradients + bias_offset_);
       backward_weights_.run(engine_);
       weight_gradient_.store(weight, engine_);
-      if (pass.input_gradient == nullptr) return;
+      if (pass.input_gradient() == nullptr) return;
       backward_data_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
       backward_data_.set(DNNL_ARG_WEIGHTS,
                          backward_weight_.load(pass.parameters + weight_offset_, engine_));
-      backward_data_.set(DNNL_ARG_DIFF_SRC, pass.input_gradient);
+      backward_data_.set(DNNL_ARG_DIFF_SRC, pass.input_gradient());
       backward_data_.run(engine_);
     });
   }
@@ -116,21 +115,35 @@ private:
     const memory_desc to = made.forward.dst_desc();
     made.weights = {weights_desc(layer, from, weight, bias, to), attributes(), engine_.engine,
                     made.forward};
-    if (request.input_gradient)
+    if (request.input_gradient())
       made.data = {data_desc(layer, from, weight, to), attributes(), engine_.engine, made.forward};
     return made;
   }
 
   static constexpr bool kConvolution = std::is_same_v<Types, ConvolutionTypes>;
+  /// Of a convolution with groups: [groups, out / groups, in / groups, kernel, kernel].
+  static memory::dims weight_dims_of(const KernelRequest& request) {
+    const Layer& layer = request.layers[0];
+    memory::dims dims = dims_of(request.model.parameters()[layer.parameters[0]].shape);
+    if constexpr (kConvolution) {
+      const auto groups = std::get<Convolution>(layer.spec).groups;
+      if (groups > 1) {
+        dims[0] /= groups;
+        dims.insert(dims.begin(), groups);
+      }
+    }
+    return dims;
+  }
   static memory::dims twice(std::int64_t value) { return {value, value}; }
 
   static auto forward_desc(const Layer& layer, const memory_desc& source, const memory_desc& weight,
                            const memory_desc& bias, const memory_desc& destination) {
     if constexpr (kConvolution) {
       const auto& spec = std::get<Convolution>(layer.spec);
-      return typename Forward::desc(
-          dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_auto, source, weight,
-          bias, destination, twice(spec.stride), twice(spec.padding), twice(spec.padding));
+      return typename Forward::desc(dnnl::prop_kind::forward_training,
+                                    dnnl::algorithm::convolution_auto, source, weight, bias,
+                                    destination, twice(spec.stride), twice(spec.dilation - 1),
+                                    twice(spec.padding), twice(spec.padding));
     } else {
       return typename Forward::desc(dnnl::prop_kind::forward_training, source, weight, bias,
                                     destination);
@@ -140,9 +153,9 @@ private:
                            const memory_desc& bias, const memory_desc& destination) {
     if constexpr (kConvolution) {
       const auto& spec = std::get<Convolution>(layer.spec);
-      return typename BackwardWeights::desc(dnnl::algorithm::convolution_auto, source, weight, bias,
-                                            destination, twice(spec.stride), twice(spec.padding),
-                                            twice(spec.padding));
+      return typename BackwardWeights::desc(
+          dnnl::algorithm::convolution_auto, source, weight, bias, destination, twice(spec.stride),
+          twice(spec.dilation - 1), twice(spec.padding), twice(spec.padding));
     } else {
       return typename BackwardWeights::desc(source, weight, bias, destination);
     }
@@ -152,8 +165,8 @@ private:
     if constexpr (kConvolution) {
       const auto& spec = std::get<Convolution>(layer.spec);
       return typename BackwardData::desc(dnnl::algorithm::convolution_auto, source, weight,
-                                         destination, twice(spec.stride), twice(spec.padding),
-                                         twice(spec.padding));
+                                         destination, twice(spec.stride), twice(spec.dilation - 1),
+                                         twice(spec.padding), twice(spec.padding));
     } else {
       return typename BackwardData::desc(source, weight, destination);
     }
@@ -164,7 +177,7 @@ private:
     forward_ = Bound(Forward(made), made, engine_);
     forward_.bind(DNNL_ARG_SRC, made.src_desc(), engine_);
     forward_.bind(DNNL_ARG_WEIGHTS, made.weights_desc(), engine_);
-    forward_.bind(DNNL_ARG_BIAS, bias, engine_);
+    if (has_bias_) forward_.bind(DNNL_ARG_BIAS, bias, engine_);
     forward_.bind(DNNL_ARG_DST, made.dst_desc(), engine_);
     forward_weight_ = Staged(plain_weight, made.weights_desc(), engine_);
   }
@@ -174,7 +187,7 @@ private:
     backward_weights_.bind(DNNL_ARG_SRC, made.src_desc(), engine_);
     backward_weights_.bind(DNNL_ARG_DIFF_DST, made.diff_dst_desc(), engine_);
     backward_weights_.bind(DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc(), engine_);
-    backward_weights_.bind(DNNL_ARG_DIFF_BIAS, bias, engine_);
+    if (has_bias_) backward_weights_.bind(DNNL_ARG_DIFF_BIAS, bias, engine_);
     weight_gradient_ = Staged(plain_weight, made.diff_weights_desc(), engine_);
   }
   void bind_backward_data(const typename BackwardData::primitive_desc& made,
@@ -190,6 +203,7 @@ private:
   int threads_;
   std::size_t weight_offset_ = 0;
   std::size_t bias_offset_ = 0;
+  bool has_bias_ = false;
   Engine engine_;
   Bound forward_, backward_data_, backward_weights_;
   Staged forward_weight_, backward_weight_, weight_gradient_;
@@ -199,22 +213,20 @@ private:
 
 MadeKernel make_dnnl_convolution(const KernelRequest& request) {
   std::unique_ptr<LayerKernel> kernel;
-  const Layer& layer = request.layers[0];
-  TROUPE_TRY(guarded(describe(layer.spec), request.threads, [&] {
+  TROUPE_TRY(guarded(describe(request.layers[0].spec), request.threads, [&] {
     kernel = std::make_unique<DnnlAffine<ConvolutionTypes>>(
-        request, any_layout(dims_of(request.input.shape)),
-        any_layout(dims_of(layer.output.with_first(request.input.shape[0]))));
+        request, any_layout(dims_of(request.input().shape)),
+        any_layout(dims_of(request.output_shape())));
   }));
   return kernel;
 }
 
 MadeKernel make_dnnl_linear(const KernelRequest& request) {
   std::unique_ptr<LayerKernel> kernel;
-  const Layer& layer = request.layers[0];
-  TROUPE_TRY(guarded(describe(layer.spec), request.threads, [&] {
-    kernel = std::make_unique<DnnlAffine<LinearTypes>>(
-        request, plain_desc(dims_of(request.input.shape)),
-        plain_desc(dims_of(layer.output.with_first(request.input.shape[0]))));
+  TROUPE_TRY(guarded(describe(request.layers[0].spec), request.threads, [&] {
+    kernel = std::make_unique<DnnlAffine<LinearTypes>>(request,
+                                                       plain_desc(dims_of(request.input().shape)),
+                                                       plain_desc(dims_of(request.output_shape())));
   }));
   return kernel;
 }

@@ -7,18 +7,21 @@ namespace {
 class DnnlReorder final : public LayerKernel {
 public:
   DnnlReorder(const Activation& from, const Activation& to, int threads) : threads_(threads) {
-    input_ = from;
+    inputs_ = {from};
     output_ = to;
     forward_ = bound(describe_memory(from), describe_memory(to));
     backward_ = bound(describe_memory(to), describe_memory(from));
   }
 
+  KernelTraits traits() const noexcept override {
+    return {.backward_reads_input = false, .backward_reads_output = false};
+  }
   Status forward(const ForwardPass& pass) override {
-    return run(forward_, pass.input, pass.output);
+    return run(forward_, pass.input(), pass.output);
   }
   Status backward(const BackwardPass& pass) override {
-    if (pass.input_gradient == nullptr) return {};
-    return run(backward_, pass.output_gradient, pass.input_gradient);
+    if (pass.input_gradient() == nullptr) return {};
+    return run(backward_, pass.output_gradient, pass.input_gradient());
   }
 
 private:
@@ -47,10 +50,8 @@ private:
 
 MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads) {
   std::unique_ptr<LayerKernel> kernel;
-  TROUPE_TRY(guarded("reorder", threads, [&] {
-    if (describe_memory(from) != describe_memory(to))
-      kernel = std::make_unique<DnnlReorder>(from, to, threads);
-  }));
+  TROUPE_TRY(guarded("reorder", threads,
+                     [&] { kernel = std::make_unique<DnnlReorder>(from, to, threads); }));
   return kernel;
 }
 

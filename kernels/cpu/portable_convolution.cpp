@@ -66,18 +66,17 @@ public:
     const Layer& layer = request.layers.front();
     const auto& spec = std::get<Convolution>(layer.spec);
     if (request.layers.size() > 1) pool_ = std::get<Pooling>(request.layers.back().spec).kernel;
-    weight_offset_ = request.model.parameters()[*layer.weight].offset;
-    bias_offset_ = request.model.parameters()[*layer.bias].offset;
-    const std::int64_t batch = request.input.shape[0];
-    input_ = interleaved_activation(request.input.shape);
-    output_ = interleaved_activation(request.layers.back().output.with_first(batch));
-    in_ = image_of(layer.input);
+    weight_offset_ = request.offset_of(0);
+    bias_offset_ = request.offset_of(1);
+    inputs_ = {interleaved_activation(request.input().shape)};
+    output_ = interleaved_activation(request.output_shape());
+    in_ = image_of(layer.input());
     conv_ = image_of(layer.output);
     out_ = image_of(request.layers.back().output);
     forward_ = {in_,         conv_.channels, conv_.height, conv_.width,
                 spec.kernel, spec.stride,    spec.padding};
     forward_.x = widened(in_, forward_.columns_needed());
-    want_input_gradient_ = request.input_gradient;
+    want_input_gradient_ = request.input_gradient();
 
     // The way back is of stride 1, on an output gradient with zeros between the strides.
     stride_ = spec.stride;
@@ -95,10 +94,12 @@ public:
     weights_.stride = 1;
   }
 
+  KernelTraits traits() const noexcept override { return {.backward_reads_output = false}; }
+
   Status forward(const ForwardPass& pass) override {
     pack(forward_, pass.parameters + weight_offset_, packed_.data());
-    for (Index group = 0; group < groups_of(input_); ++group)
-      forward_group(padded_input(pass.input, group), pass.parameters + bias_offset_,
+    for (Index group = 0; group < groups_of(output_); ++group)
+      forward_group(padded_input(pass.input(), group), pass.parameters + bias_offset_,
                     pass.output + group * out_.floats(),
                     chosen_.data() + (pool_ > 0 ? group * out_.floats() : 0));
     return {};
@@ -107,18 +108,18 @@ public:
   Status backward(const BackwardPass& pass) override {
     sums_.clear();
     bias_sums_.clear();
-    if (pass.input_gradient != nullptr)
+    if (pass.input_gradient() != nullptr)
       pack_turned(backward_, pass.parameters + weight_offset_, packed_turned_.data());
-    for (Index group = 0; group < groups_of(input_); ++group) {
+    for (Index group = 0; group < groups_of(output_); ++group) {
       const float* const dy = pass.output_gradient + group * out_.floats();
       if (pool_ > 0)
         unpool(dy, chosen_.data() + group * out_.floats());
       else
         spread(dy);
-      loops_.correlate_weights(weights_, backward_.x, padded_input(pass.input, group),
+      loops_.correlate_weights(weights_, backward_.x, padded_input(pass.input(), group),
                                gradient_.data(), sums_.data(), bias_sums_.data());
-      if (pass.input_gradient != nullptr)
-        input_gradient(pass.input_gradient + group * in_.floats());
+      if (pass.input_gradient() != nullptr)
+        input_gradient(pass.input_gradient() + group * in_.floats());
     }
     for (Index i = 0; i < sums_.size() / 8; ++i)
       pass.gradients[weight_offset_ + static_cast<std::size_t>(i)] =
@@ -241,6 +242,9 @@ private:
 }  // namespace
 
 MadeKernel make_portable_convolution(const KernelRequest& request) {
+  const auto& convolution = std::get<Convolution>(request.layers[0].spec);
+  if (!convolution.bias || convolution.groups > 1 || convolution.dilation > 1)
+    return MadeKernel(nullptr);
   if (request.layers.size() > 1) {
     const auto& pooling = std::get<Pooling>(request.layers.back().spec);
     constexpr std::int64_t kMaxWindow = 15;  // its elements are numbered in a byte

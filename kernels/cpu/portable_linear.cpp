@@ -28,25 +28,27 @@ public:
 
   explicit PortableLinear(const KernelRequest& request) {
     const Layer& layer = request.layers[0];
-    weight_offset_ = request.model.parameters()[*layer.weight].offset;
-    bias_offset_ = request.model.parameters()[*layer.bias].offset;
-    input_ = interleaved_activation(request.input.shape);
-    output_ = interleaved_activation(layer.output.with_first(request.input.shape[0]));
-    groups_ = groups_of(input_);
-    in_ = layer.input[0];
+    weight_offset_ = request.offset_of(0);
+    bias_offset_ = request.offset_of(1);
+    inputs_ = {interleaved_activation(request.input().shape)};
+    output_ = interleaved_activation(request.output_shape());
+    groups_ = groups_of(output_);
+    in_ = layer.input()[0];
     out_ = layer.output[0];
     row_ = (in_ + kLanes - 1) / kLanes * kLanes;
   }
 
+  KernelTraits traits() const noexcept override { return {.backward_reads_output = false}; }
+
   Status forward(const ForwardPass& pass) override {
-    loops_.linear_forward(groups_, in_, out_, pass.input, pass.parameters + weight_offset_,
+    loops_.linear_forward(groups_, in_, out_, pass.input(), pass.parameters + weight_offset_,
                           pass.parameters + bias_offset_, pass.output);
     return {};
   }
 
   Status backward(const BackwardPass& pass) override {
     for (Index group = 0; group < groups_; ++group)
-      loops_.deinterleave(pass.input + group * in_ * kLanes, in_,
+      loops_.deinterleave(pass.input() + group * in_ * kLanes, in_,
                           rows_.data() + group * kLanes * row_, row_);
     loops_.linear_weights(groups_, in_, out_, rows_.data(), row_, pass.output_gradient,
                           pass.gradients + weight_offset_);
@@ -57,9 +59,9 @@ public:
           lanes[lane] += pass.output_gradient[(group * out_ + o) * kLanes + lane];
       pass.gradients[bias_offset_ + static_cast<std::size_t>(o)] = sum_of_lanes(lanes);
     }
-    if (pass.input_gradient != nullptr)
+    if (pass.input_gradient() != nullptr)
       loops_.linear_input(groups_, in_, out_, pass.output_gradient,
-                          pass.parameters + weight_offset_, pass.input_gradient);
+                          pass.parameters + weight_offset_, pass.input_gradient());
     return {};
   }
 
@@ -75,18 +77,22 @@ private:
 class Interleave final : public LayerKernel {
 public:
   Interleave(const Activation& from, const Activation& to) {
-    input_ = from;
+    inputs_ = {from};
     output_ = to;
     batch_ = from.shape[0];
     features_ = from.shape.without_first().elements();
   }
+  KernelTraits traits() const noexcept override {
+    return {.backward_reads_input = false, .backward_reads_output = false};
+  }
   Status forward(const ForwardPass& pass) override {
-    move(input_.layout == Activation::Layout::plain, pass.input, pass.output);
+    move(inputs_[0].layout == Activation::Layout::plain, pass.input(), pass.output);
     return {};
   }
   Status backward(const BackwardPass& pass) override {
-    if (pass.input_gradient != nullptr)
-      move(output_.layout == Activation::Layout::plain, pass.output_gradient, pass.input_gradient);
+    if (pass.input_gradient() != nullptr)
+      move(output_.layout == Activation::Layout::plain, pass.output_gradient,
+           pass.input_gradient());
     return {};
   }
 
@@ -122,11 +128,11 @@ private:
 }  // namespace
 
 MadeKernel make_portable_linear(const KernelRequest& request) {
+  if (request.layers[0].parameters.size() != 2) return MadeKernel(nullptr);
   return PortableLinear::make(request);
 }
 
 MadeKernel make_interleave(const Activation& from, const Activation& to) {
-  if (from.layout == to.layout) return MadeKernel(nullptr);
   return MadeKernel(std::make_unique<Interleave>(from, to));
 }
 

@@ -15,32 +15,36 @@ public:
   explicit PortablePooling(const KernelRequest& request)
       : spec_(std::get<Pooling>(request.layers[0].spec)) {
     const Layer& layer = request.layers[0];
-    input_ = interleaved_activation(request.input.shape);
-    output_ = interleaved_activation(layer.output.with_first(request.input.shape[0]));
-    in_height_ = layer.input[1];
-    in_width_ = layer.input[2];
+    inputs_ = {interleaved_activation(request.input().shape)};
+    output_ = interleaved_activation(request.output_shape());
+    in_height_ = layer.input()[1];
+    in_width_ = layer.input()[2];
     out_height_ = layer.output[1];
     out_width_ = layer.output[2];
-    images_ = groups_of(input_) * layer.input[0];
+    images_ = groups_of(output_) * layer.input()[0];
     if (spec_.kind == Pooling::Kind::max) chosen_.resize(output_.floats);
+  }
+
+  KernelTraits traits() const noexcept override {
+    return {.backward_reads_input = false, .backward_reads_output = false};
   }
 
   Status forward(const ForwardPass& pass) override {
     each_window([&](Index in, Index out, const Window& window) {
       if (spec_.kind == Pooling::Kind::max)
-        maximum(pass.input + in, window, pass.output + out, chosen_.data() + out);
+        maximum(pass.input() + in, window, pass.output + out, chosen_.data() + out);
       else
-        mean(pass.input + in, window, pass.output + out);
+        mean(pass.input() + in, window, pass.output + out);
     });
     return {};
   }
 
   Status backward(const BackwardPass& pass) override {
-    if (pass.input_gradient == nullptr) return {};
-    std::fill_n(pass.input_gradient, input_.floats, 0.0f);
+    if (pass.input_gradient() == nullptr) return {};
+    std::fill_n(pass.input_gradient(), inputs_[0].floats, 0.0f);
     each_window([&](Index in, Index out, const Window& window) {
       const float* const dy = pass.output_gradient + out;
-      float* const dx = pass.input_gradient + in;
+      float* const dx = pass.input_gradient() + in;
       if (spec_.kind == Pooling::Kind::max) {
         for (Index lane = 0; lane < kLanes; ++lane)
           dx[chosen_[static_cast<std::size_t>(out + lane)] * kLanes + lane] += dy[lane];

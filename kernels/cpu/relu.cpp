@@ -21,16 +21,19 @@ namespace {
 class ReluKernel final : public LayerKernel {
 public:
   explicit ReluKernel(const Activation& input) {
-    input_ = input;
+    inputs_ = {input};
     output_ = input;
   }
+  KernelTraits traits() const noexcept override {
+    return {.backward_reads_input = false, .in_place = true};
+  }
   Status forward(const ForwardPass& pass) override {
-    relu_forward(pass.input, pass.output, input_.floats);
+    relu_forward(pass.input(), pass.output, output_.floats);
     return {};
   }
   Status backward(const BackwardPass& pass) override {
-    if (pass.input_gradient != nullptr)
-      relu_backward(pass.output, pass.output_gradient, pass.input_gradient, input_.floats);
+    if (pass.input_gradient() != nullptr)
+      relu_backward(pass.output, pass.output_gradient, pass.input_gradient(), output_.floats);
     return {};
   }
 };
@@ -38,7 +41,7 @@ public:
 }  // namespace
 
 MadeKernel make_relu(const KernelRequest& request) {
-  return MadeKernel(std::make_unique<ReluKernel>(request.input));
+  return MadeKernel(std::make_unique<ReluKernel>(request.input()));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -20,6 +20,17 @@ KernelMaker find_kernel(const KernelKey& key) noexcept {
   return key.device == Device::cpu ? cpu::find_kernel(key.operation, key.dtype) : nullptr;
 }
 
+bool lie_alike(Device device, const Activation& a, const Activation& b) {
+  if (a.layout != b.layout) return false;
+  if (a.layout != Activation::Layout::blocked) return true;
+  return device == Device::cpu && cpu::lie_alike(a, b);
+}
+
+void add_into(Device device, float* a, const float* b, std::size_t n, int threads) {
+  TROUPE_CHECK(device == Device::cpu, "no kernel is made for a device that is not built in");
+  cpu::add_into(a, b, n, threads);
+}
+
 MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads) {
   if (device == Device::cpu) return cpu::make_reorder(from, to, threads);
   return Error{Code::not_supported, fmt::format("this build has no {} backend", to_string(device))};

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/dtype.hpp"
 #include "kernels/layer.hpp"
 #include "kernels/model.hpp"
+#include "kernels/operation.hpp"
 #include "kernels/shape.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
@@ -34,19 +36,40 @@ inline constexpr std::int64_t kLanes = 8;
 Activation plain_activation(const Shape& shape);
 Activation interleaved_activation(const Shape& shape);
 
+/// The inputs of a pass, one for each of the kernel's.
 struct ForwardPass {
-  const float* input;
+  std::span<const float* const> inputs;
   const float* parameters;  ///< all of the model's
   float* output;
+
+  const float* input() const noexcept { return inputs[0]; }
 };
 
 struct BackwardPass {
-  const float* input;   ///< as in the forward pass before it
-  const float* output;  ///< as the forward pass left it
+  std::span<const float* const> inputs;  ///< as in the forward pass before it, if it is used
+  const float* output;                   ///< as the forward pass left it, if it is used
   const float* output_gradient;
   const float* parameters;
-  float* gradients;       ///< all of the model's; the layer overwrites its own
-  float* input_gradient;  ///< null unless it was asked for
+  float* gradients;                         ///< all of the model's; the layer overwrites its own
+  std::span<float* const> input_gradients;  ///< to be overwritten; null unless asked for
+
+  const float* input() const noexcept { return inputs[0]; }
+  float* input_gradient() const noexcept { return input_gradients[0]; }
+};
+
+/// What may be done with the memory around a kernel.
+struct KernelTraits {
+  /// Whether the backward pass reads the input, and the output. What is not read is not kept.
+  bool backward_reads_input = true;
+  bool backward_reads_output = true;
+  /// Whether the output may lie where the (first) input does, and its gradient where the output's.
+  bool in_place = false;
+  /// All inputs have the same gradient: only the first is written.
+  bool one_gradient = false;
+  /// And it is the output's: backward is not called.
+  bool passes_gradient = false;
+  /// The output is the input under another shape: forward is not called either.
+  bool alias = false;
 };
 
 /// A layer (or a run of layers in one) made ready for one batch size on one device.
@@ -57,26 +80,20 @@ public:
   virtual ~LayerKernel() = default;
   virtual Status forward(const ForwardPass& pass) = 0;
   virtual Status backward(const BackwardPass& pass) = 0;
+  virtual KernelTraits traits() const noexcept { return {}; }
+  /// Writes what the last forward pass adds to the layer's statistics, times the batch, to their
+  /// places in all of the model's gradients.
+  virtual void add_statistics(float* gradients) const { (void)gradients; }
   /// Whether a vendor's library computes it, whose last bits depend on the CPU.
   virtual bool uses_library() const noexcept { return false; }
 
   /// What it reads (and how that must lie) and what it writes.
-  const Activation& input() const noexcept { return input_; }
+  std::span<const Activation> inputs() const noexcept { return inputs_; }
   const Activation& output() const noexcept { return output_; }
 
 protected:
-  Activation input_;
+  std::vector<Activation> inputs_;
   Activation output_;
-};
-
-/// What there are kernels for: the key's first part, with element type and device.
-enum class Operation : std::uint8_t {
-  convolution,
-  linear,
-  relu,
-  max_pooling,
-  average_pooling,
-  convolution_relu_max_pooling,  ///< three layers in one
 };
 
 struct KernelKey {
@@ -85,14 +102,36 @@ struct KernelKey {
   Device device = Device::cpu;
 };
 
+/// An input of a kernel that is to be made.
+struct KernelInput {
+  Activation activation;  ///< what the layer before gives; the kernel may want another layout
+  bool gradient = false;  ///< whether backward must give its gradient
+};
+
+/// What a pass is for.
+enum class Mode : std::uint8_t {
+  training,   ///< forward and backward, with the statistics of the batch
+  inference,  ///< forward only, with the running statistics
+};
+
 /// What a kernel is to be made for.
 struct KernelRequest {
   const Model& model;
   std::span<const Layer> layers;  ///< of `model`: one, or the run that the operation stands for
-  const Activation& input;  ///< what the layer before gives; the kernel may want another layout
-  bool input_gradient;      ///< whether backward must give it
+  std::span<const KernelInput> inputs;
+  Mode mode;
   KernelChoice choice;
   int threads;
+
+  const Activation& input() const noexcept { return inputs[0].activation; }
+  bool input_gradient() const noexcept { return inputs[0].gradient; }
+  std::int64_t batch() const { return input().shape[0]; }
+  /// What the (last) layer gives for this batch.
+  Shape output_shape() const { return layers.back().output.with_first(batch()); }
+  /// Offset of the (first) layer's parameter in the flat run.
+  std::size_t offset_of(std::size_t parameter) const {
+    return model.parameters()[layers[0].parameters[parameter]].offset;
+  }
 };
 
 /// A kernel, or null from a maker that does not handle these layers.
@@ -102,7 +141,13 @@ using KernelMaker = MadeKernel (*)(const KernelRequest&);
 /// The maker for `key`, or null if the device's backend has none.
 KernelMaker find_kernel(const KernelKey& key) noexcept;
 
-/// A kernel that copies `from` into the layout of `to`, and gradients back; null if they lie alike.
+/// Whether two activations of one shape lie in the same way.
+bool lie_alike(Device device, const Activation& a, const Activation& b);
+
+/// A kernel that copies `from` into the layout of `to`, and gradients back.
 MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads);
+
+/// a[i] += b[i].
+void add_into(Device device, float* a, const float* b, std::size_t n, int threads);
 
 }  // namespace troupe::kernels

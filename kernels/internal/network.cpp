@@ -1,6 +1,7 @@
 #include "kernels/internal/network.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -12,127 +13,313 @@ namespace {
 
 using Layout = Activation::Layout;
 
-Operation operation_of(const LayerSpec& spec) {
-  if (std::holds_alternative<Convolution>(spec)) return Operation::convolution;
-  if (std::holds_alternative<Linear>(spec)) return Operation::linear;
-  if (std::holds_alternative<Relu>(spec)) return Operation::relu;
-  const auto* pooling = std::get_if<Pooling>(&spec);
-  TROUPE_CHECK(pooling != nullptr, fmt::format("no operation for {}", describe(spec)));
-  return pooling->kind == Pooling::Kind::max ? Operation::max_pooling : Operation::average_pooling;
+struct OperationOf {
+  Operation operator()(const Convolution&) const { return Operation::convolution; }
+  Operation operator()(const Linear&) const { return Operation::linear; }
+  Operation operator()(const BatchNorm&) const { return Operation::batch_norm; }
+  Operation operator()(const Relu&) const { return Operation::relu; }
+  Operation operator()(const Pooling& spec) const {
+    return spec.kind == Pooling::Kind::max ? Operation::max_pooling : Operation::average_pooling;
+  }
+  Operation operator()(const GlobalAveragePooling&) const { return Operation::average_pooling; }
+  Operation operator()(const Flatten&) const { return Operation::alias; }
+  Operation operator()(const Add&) const { return Operation::add; }
+};
+
+Operation operation_of(const Layer& layer) {
+  return std::visit(OperationOf{}, layer.spec);
 }
 
-bool is_fusible(std::span<const Layer> run) {
-  if (run.size() < 3) return false;
-  const auto* pooling = std::get_if<Pooling>(&run[2].spec);
-  return std::holds_alternative<Convolution>(run[0].spec) &&
-         std::holds_alternative<Relu>(run[1].spec) && pooling != nullptr &&
-         pooling->kind == Pooling::Kind::max;
-}
+/// Layers one after the other that one kernel may compute; the longest are tried first.
+struct Fusion {
+  Operation fused;
+  std::array<Operation, 3> layers;
+  std::size_t count;
+};
+constexpr Fusion kFusions[] = {
+    {Operation::convolution_relu_max_pooling,
+     {Operation::convolution, Operation::relu, Operation::max_pooling},
+     3},
+    {Operation::batch_norm_relu, {Operation::batch_norm, Operation::relu}, 2},
+    {Operation::add_relu, {Operation::add, Operation::relu}, 2},
+};
 
-Result<Buffer> zeroed(std::size_t count) {
-  TROUPE_ASSIGN(Buffer buffer, Buffer::allocate(std::max<std::size_t>(count, 1) * sizeof(float)));
-  std::memset(buffer.data(), 0, buffer.size());
-  return buffer;
-}
+/// The same elements under another shape.
+class Alias final : public LayerKernel {
+public:
+  Alias(const Activation& input, const Shape& output) {
+    inputs_ = {input};
+    output_ = input;
+    output_.shape = output;
+  }
+  KernelTraits traits() const noexcept override {
+    return {.backward_reads_input = false,
+            .backward_reads_output = false,
+            .passes_gradient = true,
+            .alias = true};
+  }
+  Status forward(const ForwardPass&) override { return {}; }
+  Status backward(const BackwardPass&) override { return {}; }
+};
 
 }  // namespace
 
-std::span<float> Network::floats(Buffer& buffer) noexcept {
-  return {reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float)};
-}
+/// Adds steps, and reorders between them.
+struct Network::Builder {
+  Network& network;
+  const NetworkOptions& options;
+  std::int64_t batch;
+  std::vector<std::size_t> consumers;  ///< of each of the model's values
+  std::vector<std::size_t> value_of;   ///< the model's value -> ours
+  /// Values that were reordered before, by the layout that was wanted.
+  std::vector<std::pair<std::size_t, std::size_t>> reordered = {};
 
-std::span<const float> Network::floats(const Buffer& buffer) noexcept {
-  return {reinterpret_cast<const float*>(buffer.data()), buffer.size() / sizeof(float)};
-}
+  Builder(Network& the_network, const NetworkOptions& the_options, std::int64_t the_batch)
+      : network(the_network), options(the_options), batch(the_batch) {
+    const auto layers = network.model_.layers();
+    consumers.resize(layers.size() + 1);
+    value_of.resize(layers.size() + 1);
+    for (const Layer& layer : layers)
+      for (const std::size_t value : layer.from) ++consumers[value];
+  }
+
+  bool matches(const Fusion& fusion, std::size_t index) const {
+    const auto layers = network.model_.layers();
+    if (index + fusion.count > layers.size()) return false;
+    for (std::size_t i = 0; i < fusion.count; ++i) {
+      if (operation_of(layers[index + i]) != fusion.layers[i]) return false;
+      if (i == 0) continue;
+      // What is between two of them belongs to nobody else.
+      if (layers[index + i].from != std::vector{index + i} || consumers[index + i] != 1)
+        return false;
+    }
+    return true;
+  }
+
+  MadeKernel make(Operation operation, std::span<const Layer> layers) const {
+    std::vector<KernelInput> inputs;
+    for (const std::size_t value : layers[0].from) {
+      const Value& ours = network.values_[value_of[value]];
+      inputs.push_back({ours.activation, ours.wants_gradient});
+    }
+    if (operation == Operation::alias) {
+      // Only a matter of names, unless the channels are blocked.
+      const Activation& input = inputs[0].activation;
+      return MadeKernel(std::make_unique<Alias>(
+          input.layout == Layout::blocked ? plain_activation(input.shape) : input,
+          layers[0].output.with_first(batch)));
+    }
+    const KernelMaker maker = find_kernel({operation, DType::f32, options.device});
+    if (maker == nullptr) return MadeKernel(nullptr);
+    return maker({network.model_, layers, inputs, options.mode, options.choice, options.threads});
+  }
+
+  /// Adds the kernel for the layer at `index`, or for a run that starts there; gives how many.
+  Result<std::size_t> add_layer(std::size_t index) {
+    const auto rest = network.model_.layers().subspan(index);
+    std::unique_ptr<LayerKernel> kernel;
+    std::size_t used = 1;
+    for (const Fusion& fusion : kFusions) {
+      if (kernel != nullptr || !matches(fusion, index)) continue;
+      used = fusion.count;
+      TROUPE_ASSIGN(kernel, make(fusion.fused, rest.first(used)));
+    }
+    if (kernel == nullptr) {
+      used = 1;
+      TROUPE_ASSIGN(kernel, make(operation_of(rest[0]), rest.first(1)));
+    }
+    if (kernel == nullptr)
+      return Error{Code::not_supported,
+                   fmt::format("{}: no kernel for f32 on device {}{}", describe(rest[0].spec),
+                               to_string(options.device),
+                               options.choice == KernelChoice::portable
+                                   ? " among the portable ones; let the library compute it"
+                                   : "")};
+    std::vector<std::size_t> inputs;
+    for (std::size_t i = 0; i < rest[0].from.size(); ++i) {
+      TROUPE_ASSIGN(const std::size_t value,
+                    reorder(value_of[rest[0].from[i]], kernel->inputs()[i]));
+      inputs.push_back(value);
+    }
+    value_of[index + used] = add_step(std::move(kernel), std::move(inputs), rest.first(used));
+    return used;
+  }
+
+  /// The value in the layout of `to`.
+  Result<std::size_t> reorder(std::size_t value, const Activation& to) {
+    const auto lies = [&](std::size_t x) {
+      return lie_alike(options.device, network.values_[x].activation, to);
+    };
+    if (lies(value)) return value;
+    for (const auto& [from, made] : reordered)
+      if (from == value && lies(made)) return made;
+    const Activation from = network.values_[value].activation;
+    // Between two layouts of which neither is plain, in two steps.
+    if (from.layout != Layout::plain && to.layout != Layout::plain && from.layout != to.layout) {
+      TROUPE_ASSIGN(const std::size_t plain, reorder(value, plain_activation(from.shape)));
+      return reorder(plain, to);
+    }
+    TROUPE_ASSIGN(auto kernel, make_reorder(options.device, from, to, options.threads));
+    const std::size_t made = add_step(std::move(kernel), {value}, {});
+    reordered.emplace_back(value, made);
+    return made;
+  }
+
+  std::size_t add_step(std::unique_ptr<LayerKernel> kernel, std::vector<std::size_t> inputs,
+                       std::span<const Layer> layers) {
+    Step step;
+    for (const Layer& layer : layers)
+      for (const std::size_t index : layer.parameters)
+        if (network.model_.parameters()[index].kind == ParameterKind::trained)
+          step.parameters.push_back(index);
+    std::ranges::sort(step.parameters, std::greater<>());
+    Value value{kernel->output(), !step.parameters.empty(), 0, {}};
+    for (const std::size_t input : inputs)
+      value.wants_gradient = value.wants_gradient || network.values_[input].wants_gradient;
+    step.kernel = std::move(kernel);
+    step.inputs = std::move(inputs);
+    step.output = network.values_.size();
+    network.values_.push_back(std::move(value));
+    network.steps_.push_back(std::move(step));
+    return network.values_.size() - 1;
+  }
+};
 
 Result<Network> Network::create(const Model& model, std::int64_t batch,
                                 const NetworkOptions& options) {
   Network network(model);
-  network.current_ = plain_activation(model.input().with_first(batch));
-  network.any_gradient_ = options.input_gradient;
-  TROUPE_ASSIGN(Buffer input, zeroed(network.current_.floats));
-  network.buffers_.push_back(std::move(input));
-  TROUPE_TRY(network.add_layers(options));
-  TROUPE_TRY(network.allocate_gradients());
+  network.options_ = options;
+  network.values_.push_back(
+      {plain_activation(model.input().with_first(batch)), options.input_gradient, 0, {}});
+  Builder builder(network, options, batch);
+  for (std::size_t index = 0; index < model.layers().size();) {
+    TROUPE_ASSIGN(const std::size_t used, builder.add_layer(index));
+    index += used;
+  }
+  const std::size_t last = builder.value_of.back();
+  TROUPE_ASSIGN(network.output_,
+                builder.reorder(last, plain_activation(network.values_[last].activation.shape)));
+  TROUPE_TRY(network.plan(options.input_gradient));
   return network;
 }
 
-Status Network::add_layers(const NetworkOptions& options) {
-  const std::int64_t batch = current_.shape[0];
-  std::size_t index = 0;
-  while (index < model_.layers().size()) {
-    const Layer& layer = model_.layers()[index];
-    if (std::holds_alternative<Flatten>(layer.spec)) {
-      // Only a matter of names, unless the channels are blocked.
-      if (current_.layout == Layout::blocked)
-        TROUPE_TRY(add_reorder(plain_activation(current_.shape), options));
-      current_.shape = layer.output.with_first(batch);
-      ++index;
-      continue;
-    }
-    TROUPE_ASSIGN(const std::size_t used, add_layer(index, options));
-    index += used;
-  }
-  return add_reorder(plain_activation(current_.shape), options);
+Status Network::plan(bool input_gradient) {
+  plan_forward();
+  if (options_.mode == Mode::training) plan_backward(input_gradient);
+  arena_.place();
+  TROUPE_ASSIGN(memory_, Buffer::allocate(std::max<std::size_t>(arena_.size(), 1)));
+  // Lanes and channels that only fill up a block are read, if never used.
+  std::memset(memory_.data(), 0, memory_.size());
+  return {};
 }
 
-/// Adds the kernel for the layer at `index`, or for a run that starts there; gives how many.
-Result<std::size_t> Network::add_layer(std::size_t index, const NetworkOptions& options) {
-  const auto rest = model_.layers().subspan(index);
-  const auto make = [&](Operation operation, std::size_t count) -> MadeKernel {
-    const KernelMaker maker = find_kernel({operation, DType::f32, options.device});
-    if (maker == nullptr) return MadeKernel(nullptr);
-    return maker(
-        {model_, rest.first(count), current_, any_gradient_, options.choice, options.threads});
+/// Events: 0 the input is written, i + 1 step i forward, n + 1 the output is read, and then the
+/// backward pass.
+void Network::plan_forward() {
+  const auto bytes = [&](std::size_t value) {
+    return values_[value].activation.floats * sizeof(float);
   };
-  std::unique_ptr<LayerKernel> kernel;
-  std::size_t used = 3;
-  if (is_fusible(rest)) {
-    TROUPE_ASSIGN(kernel, make(Operation::convolution_relu_max_pooling, used));
+  std::vector<std::size_t> consumers(values_.size());
+  for (const Step& step : steps_)
+    for (const std::size_t input : step.inputs) ++consumers[input];
+  values_[0].block = arena_.add(bytes(0), 0);
+  std::vector<bool> kept(values_.size());  // by the backward pass of what wrote it
+  kept[0] = true;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    const KernelTraits traits = step.kernel->traits();
+    const std::size_t input = step.inputs[0];
+    const bool training = options_.mode == Mode::training;
+    const bool overwrites = traits.in_place && consumers[input] == 1 && input != 0 &&
+                            !(training && (kept[input] || traits.backward_reads_input));
+    Value& output = values_[step.output];
+    output.block =
+        overwrites || traits.alias ? values_[input].block : arena_.add(bytes(step.output), i + 1);
+    // A name for another's memory is as precious as that.
+    kept[step.output] = (traits.alias && (kept[input] || consumers[input] > 1)) ||
+                        (training && traits.backward_reads_output);
+    for (const std::size_t from : step.inputs) arena_.use(values_[from].block, i + 1);
+    arena_.use(output.block, i + 1);
   }
-  if (kernel == nullptr) {
-    used = 1;
-    TROUPE_ASSIGN(kernel, make(operation_of(rest[0].spec), used));
-  }
-  if (kernel == nullptr)
-    return Error{Code::not_supported,
-                 fmt::format("{}: no kernel for f32 on device {}", describe(rest[0].spec),
-                             to_string(options.device))};
-  TROUPE_TRY(add_reorder(kernel->input(), options));
-  TROUPE_TRY(add_step(std::move(kernel), rest.first(used)));
-  return used;
+  arena_.use(values_[output_].block, steps_.size() + 1);
 }
 
-Status Network::add_reorder(const Activation& to, const NetworkOptions& options) {
-  // Between two layouts of which neither is plain, in two steps.
-  if (current_.layout != Layout::plain && to.layout != Layout::plain &&
-      current_.layout != to.layout)
-    TROUPE_TRY(add_reorder(plain_activation(current_.shape), options));
-  TROUPE_ASSIGN(auto kernel, make_reorder(options.device, current_, to, options.threads));
-  return kernel == nullptr ? Status{} : add_step(std::move(kernel), {});
+void Network::plan_backward(bool input_gradient) {
+  const std::size_t n = steps_.size();
+  std::vector<Block> gradient(values_.size());
+  std::vector<std::size_t> holders;  // values whose gradient is in the block, not yet read
+  const auto hold = [&](std::size_t block) {
+    holders.resize(std::max(holders.size(), block + 1));
+    ++holders[block];
+  };
+  const auto fresh = [&](std::size_t value, std::size_t time) {
+    return arena_.add(values_[value].activation.floats * sizeof(float), time);
+  };
+  gradient[output_] = fresh(output_, n + 1);
+  values_[output_].gradient = gradient[output_];
+  hold(*gradient[output_]);
+  for (std::size_t i = n; i-- > 0;) {
+    Step& step = steps_[i];
+    const std::size_t time = backward_time(i);
+    const KernelTraits traits = step.kernel->traits();
+    const bool wanted = std::ranges::any_of(
+        step.inputs, [&](std::size_t input) { return values_[input].wants_gradient; });
+    // Before the first layer with parameters there is nothing to do.
+    if (!gradient[step.output] || (!wanted && step.parameters.empty())) continue;
+    step.runs_backward = !traits.passes_gradient;
+    step.output_gradient = *gradient[step.output];
+    arena_.use(step.output_gradient, time);
+    --holders[step.output_gradient];
+    if (step.runs_backward) {
+      if (traits.backward_reads_output) arena_.use(values_[step.output].block, time);
+      if (traits.backward_reads_input)
+        for (const std::size_t input : step.inputs) arena_.use(values_[input].block, time);
+    }
+    step.input_gradients.resize(step.inputs.size());
+    Block shared;  // what all inputs get
+    if (traits.passes_gradient) shared = step.output_gradient;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const std::size_t input = step.inputs[k];
+      if (!values_[input].wants_gradient) continue;
+      std::size_t given = 0;
+      bool owned = false;  // nobody else reads it
+      if (shared) {
+        given = *shared;
+      } else {
+        const bool in_place = traits.in_place && holders[step.output_gradient] == 0;
+        given = in_place ? step.output_gradient : fresh(input, time);
+        arena_.use(given, time);
+        step.input_gradients[k] = given;
+        owned = !traits.one_gradient;
+        if (traits.one_gradient) shared = given;
+      }
+      if (const Block before = gradient[input]) {
+        const std::size_t floats = values_[input].activation.floats;
+        if (!owned) {
+          // Another's too: the sum needs a place of its own.
+          const std::size_t sum = fresh(input, time);
+          step.sums.push_back({sum, given, floats, /*copy=*/true});
+          given = sum;
+        }
+        step.sums.push_back({given, *before, floats, /*copy=*/false});
+        arena_.use(*before, time);
+        arena_.use(given, time);
+        --holders[*before];
+      }
+      gradient[input] = given;
+      hold(given);
+    }
+  }
+  values_[0].gradient = gradient[0];
+  if (input_gradient && gradient[0]) arena_.use(*gradient[0], backward_time(0) + 1);
 }
 
-Status Network::add_step(std::unique_ptr<LayerKernel> kernel, std::span<const Layer> layers) {
-  Step step{std::move(kernel), {}, any_gradient_};
-  for (const Layer& layer : layers) {
-    if (layer.bias) step.parameters.push_back(*layer.bias);
-    if (layer.weight) step.parameters.push_back(*layer.weight);
-  }
-  any_gradient_ = any_gradient_ || !step.parameters.empty();
-  current_ = step.kernel->output();
-  TROUPE_ASSIGN(Buffer output, zeroed(current_.floats));
-  buffers_.push_back(std::move(output));
-  steps_.push_back(std::move(step));
-  return {};
+float* Network::at(std::size_t block) const noexcept {
+  return reinterpret_cast<float*>(memory_.data() + arena_.offset(block));
 }
 
-Status Network::allocate_gradients() {
-  std::size_t most = 0;
-  for (const Buffer& buffer : buffers_) most = std::max(most, floats(buffer).size());
-  for (Buffer& buffer : gradients_) {
-    TROUPE_ASSIGN(buffer, zeroed(most));
-  }
-  return {};
+std::span<float> Network::floats(const Value& value) const noexcept {
+  return {at(value.block), value.activation.floats};
 }
 
 bool Network::uses_library() const noexcept {
@@ -140,36 +327,61 @@ bool Network::uses_library() const noexcept {
 }
 
 Status Network::forward(std::span<const float> parameters) {
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    TROUPE_TRY(steps_[i].kernel->forward({.input = floats(buffers_[i]).data(),
-                                          .parameters = parameters.data(),
-                                          .output = floats(buffers_[i + 1]).data()}));
+  std::vector<const float*> inputs;
+  for (Step& step : steps_) {
+    if (step.kernel->traits().alias) continue;
+    inputs.clear();
+    for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
+    TROUPE_TRY(step.kernel->forward({.inputs = inputs,
+                                     .parameters = parameters.data(),
+                                     .output = at(values_[step.output].block)}));
+  }
   return {};
 }
 
 std::span<float> Network::output_gradient() noexcept {
-  return floats(gradients_[steps_.size() % 2]).first(output().size());
+  return {at(*values_[output_].gradient), values_[output_].activation.floats};
 }
 
 std::span<const float> Network::input_gradient() const noexcept {
-  return floats(gradients_[0]).first(floats(buffers_[0]).size());
+  return {at(*values_[0].gradient), values_[0].activation.floats};
 }
 
 Status Network::backward(std::span<const float> parameters, std::span<float> gradients,
                          const GradientReady& ready) {
+  for (const Step& step : steps_) step.kernel->add_statistics(gradients.data());
+  if (ready) {
+    for (std::size_t i = model_.parameters().size(); i-- > 0;)
+      if (model_.parameters()[i].kind == ParameterKind::statistic) ready(model_.parameters()[i]);
+  }
   for (std::size_t i = steps_.size(); i-- > 0;) {
-    Step& step = steps_[i];
-    // Before the first layer with parameters there is nothing to do.
-    if (!step.input_gradient && step.parameters.empty()) break;
-    TROUPE_TRY(step.kernel->backward(
-        {.input = floats(buffers_[i]).data(),
-         .output = floats(buffers_[i + 1]).data(),
-         .output_gradient = floats(gradients_[(i + 1) % 2]).data(),
-         .parameters = parameters.data(),
-         .gradients = gradients.data(),
-         .input_gradient = step.input_gradient ? floats(gradients_[i % 2]).data() : nullptr}));
+    TROUPE_TRY(run_backward(steps_[i], parameters, gradients));
     if (!ready) continue;
-    for (std::size_t index : step.parameters) ready(model_.parameters()[index]);
+    for (std::size_t index : steps_[i].parameters) ready(model_.parameters()[index]);
+  }
+  return {};
+}
+
+Status Network::run_backward(Step& step, std::span<const float> parameters,
+                             std::span<float> gradients) {
+  if (step.runs_backward) {
+    std::vector<const float*> inputs;
+    for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
+    std::vector<float*> input_gradients;
+    for (const Block& block : step.input_gradients)
+      input_gradients.push_back(block ? at(*block) : nullptr);
+    TROUPE_TRY(step.kernel->backward({.inputs = inputs,
+                                      .output = at(values_[step.output].block),
+                                      .output_gradient = at(step.output_gradient),
+                                      .parameters = parameters.data(),
+                                      .gradients = gradients.data(),
+                                      .input_gradients = input_gradients}));
+  }
+  for (const Sum& sum : step.sums) {
+    if (sum.copy)
+      std::memcpy(at(sum.into), at(sum.from), sum.floats * sizeof(float));
+    else
+      add_into(options_.device, at(sum.into), at(sum.from), sum.floats, options_.threads);
   }
   return {};
 }

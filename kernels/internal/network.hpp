@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "kernels/internal/arena.hpp"
 #include "kernels/internal/layer_kernel.hpp"
 #include "kernels/model.hpp"
 #include "kernels/workspace.hpp"
@@ -19,10 +22,14 @@ struct NetworkOptions {
   Device device = Device::cpu;
   KernelChoice choice = KernelChoice::automatic;
   int threads = 1;
+  Mode mode = Mode::training;
   bool input_gradient = false;  ///< whether backward gives the gradient of the input too
 };
 
 /// A model's layers as kernels for one batch size, with their activations.
+///
+/// Activations and their gradients share one block of memory: each has a place in it for as long as
+/// a later kernel of the pass, forward or backward, reads it.
 ///
 /// Threads: one at a time, any.
 class Network {
@@ -30,49 +37,76 @@ public:
   static Result<Network> create(const Model& model, std::int64_t batch,
                                 const NetworkOptions& options);
 
-  /// Where to put the samples before `forward`, and where the output is after it: row-major,
-  /// batch first.
-  std::span<float> input() noexcept { return floats(buffers_[0]); }
-  std::span<const float> output() const noexcept { return floats(buffers_.back()); }
+  /// Where to put the samples before `forward`, and where the output is after it (until
+  /// `backward`): row-major, batch first.
+  std::span<float> input() noexcept { return floats(values_.front()); }
+  std::span<const float> output() const noexcept { return floats(values_[output_]); }
 
   /// Whether any of its layers is computed by a vendor's library.
   bool uses_library() const noexcept;
+  /// Bytes of activations and gradients.
+  std::size_t activation_bytes() const noexcept { return memory_.size(); }
 
   Status forward(std::span<const float> parameters);
 
-  /// Where to put the output's gradient before `backward`, and where the input's is after it (if
-  /// it was asked for): row-major.
+  /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
+  /// after it (if it was asked for): row-major. Training only.
   std::span<float> output_gradient() noexcept;
   std::span<const float> input_gradient() const noexcept;
 
   /// Follows `forward`. Overwrites `gradients` where parameters are, and calls `ready` (if any) as
-  /// Workspace says.
+  /// Workspace says. Training only.
   Status backward(std::span<const float> parameters, std::span<float> gradients,
                   const GradientReady& ready);
 
 private:
+  using Block = std::optional<std::size_t>;
+
+  /// What passes between kernels.
+  struct Value {
+    Activation activation;
+    bool wants_gradient = false;
+    std::size_t block = 0;  ///< of the arena
+    Block gradient;         ///< the input's and the output's, at the end
+  };
+  /// Of gradients, where a value goes to several kernels: `into` += `from`, or becomes its copy.
+  struct Sum {
+    std::size_t into;
+    std::size_t from;
+    std::size_t floats;
+    bool copy;
+  };
   struct Step {
     std::unique_ptr<LayerKernel> kernel;
-    std::vector<std::size_t> parameters;  ///< indices, last first
-    bool input_gradient = false;
+    std::vector<std::size_t> inputs;      ///< values
+    std::size_t output = 0;               ///< value
+    std::vector<std::size_t> parameters;  ///< trained ones: indices into the model's, last first
+    // The backward pass.
+    bool runs_backward = false;
+    std::size_t output_gradient = 0;     ///< block
+    std::vector<Block> input_gradients;  ///< that the kernel writes
+    std::vector<Sum> sums;               ///< after the kernel
   };
+  /// Values while the network is built.
+  struct Builder;
 
   explicit Network(Model model) : model_(std::move(model)) {}
-  Status add_layers(const NetworkOptions& options);
-  Result<std::size_t> add_layer(std::size_t index, const NetworkOptions& options);
-  Status add_reorder(const Activation& to, const NetworkOptions& options);
-  Status add_step(std::unique_ptr<LayerKernel> kernel, std::span<const Layer> layers);
-  Status allocate_gradients();
+  Status plan(bool input_gradient);
+  void plan_forward();
+  void plan_backward(bool input_gradient);
+  std::size_t backward_time(std::size_t step) const { return 2 * steps_.size() - step; }
 
-  static std::span<float> floats(Buffer& buffer) noexcept;
-  static std::span<const float> floats(const Buffer& buffer) noexcept;
+  Status run_backward(Step& step, std::span<const float> parameters, std::span<float> gradients);
+  float* at(std::size_t block) const noexcept;
+  std::span<float> floats(const Value& value) const noexcept;
 
   Model model_;
+  NetworkOptions options_;
+  std::vector<Value> values_;  ///< [0] the input
   std::vector<Step> steps_;
-  std::vector<Buffer> buffers_;  ///< [0] the input, [i + 1] the output of step i
-  Activation current_;           ///< while building: what the last step gives
-  bool any_gradient_ = false;    ///< while building: whether a gradient is wanted before here
-  Buffer gradients_[2];          ///< of activations: step i reads [i % 2 ^ 1] and writes [i % 2]
+  std::size_t output_ = 0;  ///< value
+  ArenaPlan arena_;
+  mutable Buffer memory_;
 };
 
 }  // namespace troupe::kernels

@@ -1,5 +1,6 @@
 #include "tests/kernels/digest.hpp"
 
+#include "kernels/models.hpp"
 #include "kernels/philox.hpp"
 #include "kernels/sgd.hpp"
 

@@ -28,9 +28,13 @@ struct LayersUnderTest {
 
 /// Runs `layers` on random samples with random parameters and expects (GoogleTest)
 /// - that the output is what the layers' formulas say, and
-/// - that the gradients by every parameter and every input element of a random linear function of
-///   the output are its central differences, which are taken in double of the formulas.
+/// - that the gradients by the parameters and input elements (of large tensors, some hundred each)
+/// of
+///   a random linear function of the output are its central differences, which are taken in double
+///   of the formulas.
 /// Every layer and every kernel of it is tested by this one check.
 void check_gradients(const LayersUnderTest& test);
+/// The same for a model whose layers branch and join, on `test.batch` and the rest of `test`.
+void check_gradients(const Model& model, const LayersUnderTest& test);
 
 }  // namespace troupe::kernels

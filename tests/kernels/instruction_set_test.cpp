@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/models.hpp"
+
 namespace troupe::kernels {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/model_builder.hpp"
 #include "tests/kernels/gradient_check.hpp"
 
 namespace troupe::kernels {
@@ -120,6 +121,101 @@ TEST(LayersByTwoThreads, of_every_kind_are_right_too) {
                    KernelChoice::library,
                    2});
 }
+
+/// What only the library computes.
+class LibraryLayers : public testing::TestWithParam<int> {
+protected:
+  void check(Shape input, std::vector<LayerSpec> layers, std::int64_t batch = 3) {
+    check_gradients({input, std::move(layers), batch, KernelChoice::automatic, GetParam()});
+  }
+  void check(Result<Model> model, std::int64_t batch = 3) {
+    ASSERT_TRUE(model.ok()) << to_string(model.error());
+    check_gradients(*model, {{}, {}, batch, KernelChoice::automatic, GetParam()});
+  }
+};
+
+TEST_P(LibraryLayers, convolution_without_a_bias) {
+  check({3, 6, 5}, {Convolution{.name = "c", .out_channels = 4, .kernel = 3, .bias = false}});
+}
+TEST_P(LibraryLayers, convolution_of_groups) {
+  check({4, 5, 5}, {Convolution{.name = "c", .out_channels = 6, .kernel = 3, .groups = 2}});
+}
+TEST_P(LibraryLayers, convolution_of_each_channel_alone) {
+  check({4, 5, 5},
+        {Convolution{.name = "c", .out_channels = 4, .kernel = 3, .padding = 1, .groups = 4}});
+}
+TEST_P(LibraryLayers, convolution_with_dilation) {
+  check({2, 8, 7},
+        {Convolution{.name = "c", .out_channels = 3, .kernel = 3, .padding = 2, .dilation = 2}});
+}
+TEST_P(LibraryLayers, linear_without_a_bias) {
+  check({7}, {Linear{.name = "l", .out_features = 5, .bias = false}});
+}
+TEST_P(LibraryLayers, batch_norm) {
+  check({3, 4, 5}, {BatchNorm{"b"}}, 4);
+}
+TEST_P(LibraryLayers, batch_norm_of_many_channels_after_a_convolution) {
+  check({3, 4, 4},
+        {Convolution{.name = "c", .out_channels = 32, .kernel = 3, .padding = 1, .bias = false},
+         BatchNorm{"b"}});
+}
+TEST_P(LibraryLayers, batch_norm_and_relu) {
+  check({16, 3, 3}, {Convolution{.name = "c", .out_channels = 16, .kernel = 1, .bias = false},
+                     BatchNorm{"b"}, Relu{}});
+}
+TEST_P(LibraryLayers, global_average_pooling) {
+  check({5, 3, 4}, {GlobalAveragePooling{}, Flatten{}, Linear{"l", 3}});
+}
+TEST_P(LibraryLayers, an_input_that_is_added_to_itself) {
+  ModelBuilder model("double", {2, 3, 3});
+  model.add(Add{}, model.input(), model.input());
+  check(model.build());
+}
+TEST_P(LibraryLayers, a_value_that_goes_to_three_layers) {
+  ModelBuilder model("three", {8, 4, 4});
+  const auto x = model.add(Convolution{.name = "a", .out_channels = 8, .kernel = 3, .padding = 1},
+                           model.input());
+  const auto b = model.add(Convolution{.name = "b", .out_channels = 8, .kernel = 1}, x);
+  const auto c = model.add(BatchNorm{"c"}, x);
+  model.add(Relu{}, model.add(Add{}, model.add(Add{}, b, c), x));
+  check(model.build());
+}
+TEST_P(LibraryLayers, a_sum_whose_gradient_goes_on_unchanged) {
+  ModelBuilder model("sum", {3, 4, 4});
+  const auto a = model.add(Convolution{.name = "a", .out_channels = 5, .kernel = 3}, model.input());
+  const auto b = model.add(Convolution{.name = "b", .out_channels = 5, .kernel = 3}, model.input());
+  const auto sum = model.add(Add{}, a, b);
+  const auto c = model.add(Convolution{.name = "c", .out_channels = 5, .kernel = 1}, sum);
+  model.add(Add{}, c, sum);
+  check(model.build());
+}
+TEST_P(LibraryLayers, a_residual_block) {
+  ModelBuilder model("block", {8, 4, 4});
+  const auto part = [&](const std::string& name, ModelBuilder::Value x, std::int64_t stride,
+                        std::int64_t channels, std::int64_t kernel) {
+    return model.add(BatchNorm{"norm of " + name}, model.add(Convolution{.name = name,
+                                                                         .out_channels = channels,
+                                                                         .kernel = kernel,
+                                                                         .stride = stride,
+                                                                         .padding = kernel / 2,
+                                                                         .bias = false},
+                                                             x));
+  };
+  auto x = model.input();
+  for (const std::int64_t channels : {8, 16}) {
+    const std::string n = std::to_string(channels);
+    auto y = model.add(Relu{}, part("a" + n, x, channels / 8, channels, 3));
+    y = part("b" + n, y, 1, channels, 3);
+    if (channels > 8) x = part("d" + n, x, 2, channels, 1);
+    x = model.add(Relu{}, model.add(Add{}, y, x));
+  }
+  model.add(Linear{"fc", 3}, model.add(Flatten{}, model.add(GlobalAveragePooling{}, x)));
+  check(model.build());
+}
+
+INSTANTIATE_TEST_SUITE_P(By, LibraryLayers, testing::Values(1, 2), [](const auto& instance) {
+  return instance.param == 1 ? "one_thread" : "two_threads";
+});
 
 }  // namespace
 }  // namespace troupe::kernels

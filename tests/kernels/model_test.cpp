@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/model_builder.hpp"
+#include "kernels/models.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/state.hpp"
 
@@ -46,6 +48,62 @@ TEST(Mlp, has_the_hidden_layers_it_is_told) {
                                                      "fc2.weight [4, 5]", "fc2.bias [4]"));
   EXPECT_EQ(make_model("mlp", {.hidden = {}}).value().parameters().size(), 2u);
   EXPECT_EQ(make_model("mlp", {.hidden = {0}}).code(), Code::invalid_argument);
+}
+
+TEST(ResNet, has_the_parameters_that_torchvisions_has) {
+  const auto count = [](std::string_view name) {
+    return make_model(name, {.input = {3, 224, 224}, .classes = 1000}).value().parameter_count();
+  };
+  EXPECT_EQ(count("resnet18"), 11'689'512u);
+  EXPECT_EQ(count("resnet34"), 21'797'672u);
+  EXPECT_EQ(count("resnet50"), 25'557'032u);
+  EXPECT_EQ(count("resnet101"), 44'549'160u);
+  const auto lines = described(make_model("resnet50", {.input = {3, 224, 224}}).value());
+  EXPECT_THAT(lines, testing::IsSupersetOf({"conv1.weight [64, 3, 7, 7]", "bn1.running_var [64]",
+                                            "layer1.0.downsample.0.weight [256, 64, 1, 1]",
+                                            "layer1.0.downsample.1.running_mean [256]",
+                                            "layer4.2.conv3.weight [2048, 512, 1, 1]",
+                                            "layer4.2.bn3.bias [2048]", "fc.weight [10, 2048]"}));
+}
+
+TEST(ResNet, of_small_images_keeps_their_size_in_its_first_layers) {
+  const Model model = make_model("resnet18", {.input = {1, 28, 28}, .small_images = true}).value();
+  EXPECT_EQ(model.layers()[0].output, (Shape{64, 28, 28}));
+  EXPECT_EQ(make_model("resnet18", {.input = {784}}).code(), Code::shape_mismatch);
+}
+
+TEST(Model, has_its_statistics_after_what_is_trained) {
+  const Model model =
+      Model::build("m", {2, 3, 3}, {BatchNorm{"a"}, BatchNorm{"b"}, Flatten{}, Linear{"c", 2}})
+          .value();
+  EXPECT_THAT(described(model),
+              testing::ElementsAre("a.weight [2]", "a.bias [2]", "b.weight [2]", "b.bias [2]",
+                                   "c.weight [2, 18]", "c.bias [2]", "a.running_mean [2]",
+                                   "a.running_var [2]", "b.running_mean [2]", "b.running_var [2]"));
+  EXPECT_EQ(model.trained_size(), model.parameters()[6].offset);
+  EXPECT_EQ(model.layers()[1].parameters, (std::vector<std::size_t>{2, 3, 8, 9}));
+  EXPECT_EQ(model.parameter_count(), 2u * 4 + 36 + 2);
+  const auto parameters = Parameters::initialized(model, 1).value();
+  EXPECT_EQ(parameters.values(0)[0], 1.0f);
+  EXPECT_EQ(parameters.values(6)[1], 0.0f);
+  EXPECT_EQ(parameters.values(7)[1], 1.0f);
+}
+
+TEST(Model, whose_layers_branch_says_what_does_not_fit) {
+  ModelBuilder apart("m", {2, 4, 4});
+  const auto narrow = apart.add(Convolution{.name = "c", .out_channels = 3}, apart.input());
+  apart.add(Add{}, narrow, apart.input());
+  apart.add(Linear{"never reached", 1}, narrow);
+  EXPECT_THAT(to_string(apart.build().error()),
+              AllOf(HasSubstr("add"), HasSubstr("[3, 4, 4]"), HasSubstr("[2, 4, 4]")));
+  ModelBuilder unused("m", {2, 4, 4});
+  unused.add(Convolution{.name = "c"}, unused.input());
+  unused.add(Relu{}, unused.input());
+  EXPECT_THAT(to_string(unused.build().error()),
+              AllOf(HasSubstr("convolution 'c'"), HasSubstr("no layer uses")));
+  ModelBuilder groups("m", {3, 4, 4});
+  groups.add(Convolution{.name = "c", .out_channels = 4, .groups = 2}, groups.input());
+  EXPECT_THAT(to_string(groups.build().error()), HasSubstr("2 groups do not divide 3"));
 }
 
 TEST(Model, of_an_unknown_name_is_an_error_that_says_which_there_are) {

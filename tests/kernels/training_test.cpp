@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/models.hpp"
 #include "kernels/philox.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/workspace.hpp"

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/models.hpp"
 #include "kernels/philox.hpp"
 #include "tests/kernels/gradient_check.hpp"
 

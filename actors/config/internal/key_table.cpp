@@ -13,7 +13,8 @@ using Text = Access<std::string>;
 using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 
-constexpr std::array<std::string_view, 2> kModels = {"lenet5", "mlp"};
+constexpr std::array<std::string_view, 6> kModels = {"lenet5",   "mlp",      "resnet18",
+                                                     "resnet34", "resnet50", "resnet101"};
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
@@ -49,6 +50,7 @@ const Key kKeys[] = {
      .least = 1,
      .most = 1u << 20},
     {.name = "model.classes", .field = TROUPE_FIELD(U32, model.classes), .least = 2, .most = 256},
+    {.name = "model.small_images", .field = TROUPE_FIELD(Boolean, model.small_images)},
 
     {.name = "data.format", .field = TROUPE_FIELD(Text, data.format), .choices = kFormats},
     {.name = "data.directory",

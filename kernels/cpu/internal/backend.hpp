@@ -13,7 +13,9 @@ namespace troupe::kernels::cpu {
 /// The maker of a kernel, or null.
 KernelMaker find_kernel(Operation operation, DType dtype) noexcept;
 
-/// As troupe::kernels::make_reorder.
+/// As in troupe::kernels; of two blocked activations.
+bool lie_alike(const Activation& a, const Activation& b);
+void add_into(float* a, const float* b, std::size_t n, int threads);
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads);
 
 /// As troupe::kernels::limit_instruction_set.
@@ -25,6 +27,8 @@ MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
 MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads);
+MadeKernel make_dnnl_batch_norm(const KernelRequest& request);
 MadeKernel make_relu(const KernelRequest& request);
+MadeKernel make_add(const KernelRequest& request);
 
 }  // namespace troupe::kernels::cpu

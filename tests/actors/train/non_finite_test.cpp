@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/models.hpp"
+
 namespace troupe::train {
 namespace {
 

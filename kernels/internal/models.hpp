@@ -1,0 +1,21 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "kernels/models.hpp"
+
+namespace troupe::kernels::models {
+
+Result<Model> lenet5(const ModelConfig& config);
+Result<Model> mlp(const ModelConfig& config);
+
+struct ResNetSize {
+  std::string name;
+  std::array<std::int64_t, 4> blocks;  ///< of each stage
+  bool bottleneck;
+};
+Result<Model> resnet(const ResNetSize& size, const ModelConfig& config);
+
+}  // namespace troupe::kernels::models

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/layers/parameter_spec.hpp"
+#include "runtime/base/status.hpp"
+
+namespace troupe::kernels {
+
+/// Maximum or mean over square windows. Windows that would run over the far edge are left out, and
+/// padded elements are -infinity for the maximum and count as zeros for the mean.
+struct Pooling {
+  enum class Kind : std::uint8_t { max, average };
+  Kind kind = Kind::max;
+  std::int64_t kernel = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;
+
+  std::string describe() const { return kind == Kind::max ? "max pooling" : "average pooling"; }
+  Result<Shape> output_shape(std::span<const Shape> inputs) const;
+  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
+};
+
+/// The mean of each channel: [channels, height, width] to [channels, 1, 1]. What PyTorch calls
+/// adaptive average pooling to one pixel.
+struct GlobalAveragePooling {
+  std::string describe() const { return "global average pooling"; }
+  Result<Shape> output_shape(std::span<const Shape> inputs) const;
+  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
+};
+
+}  // namespace troupe::kernels

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model.hpp"
+#include "kernels/shape.hpp"
+#include "runtime/base/status.hpp"
+
+namespace troupe::kernels {
+
+/// What can be chosen about a model by name.
+struct ModelConfig {
+  Shape input{1, 28, 28};  ///< lenet5 needs [1, 28, 28]
+  std::int64_t classes = 10;
+  std::vector<std::int64_t> hidden = {128, 64};  ///< mlp: sizes of the hidden layers
+  /// resnet: begins with a 3x3 convolution and no pooling, for images of 28 to 64 pixels, as in the
+  /// CIFAR experiments of the paper.
+  bool small_images = false;
+};
+
+/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50" or "resnet101". Errors: `not_found` with the
+/// names that are there, or as ModelBuilder::build.
+///
+/// lenet5: conv1 (6 of 5x5, padding 2), conv2 (16 of 5x5), each with ReLU and 2x2 max pooling; fc1
+/// (120), fc2 (84), fc3 (classes). mlp: fc1, fc2, ... with ReLU between.
+/// resnet: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (2015), with the
+/// stride of a bottleneck in its 3x3 convolution; parameters are named as torchvision's.
+Result<Model> make_model(std::string_view name, const ModelConfig& config = {});
+
+}  // namespace troupe::kernels

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::kernels {
+
+/// What there are kernels for: the key's first part, with element type and device.
+enum class Operation : std::uint8_t {
+  convolution,
+  linear,
+  batch_norm,
+  relu,
+  max_pooling,
+  average_pooling,
+  add,
+  alias,  ///< the same elements under another shape
+  // Several layers in one.
+  convolution_relu_max_pooling,
+  batch_norm_relu,
+  add_relu,
+};
+
+}  // namespace troupe::kernels

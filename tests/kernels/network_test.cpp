@@ -1,0 +1,129 @@
+#include "kernels/internal/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/internal/arena.hpp"
+#include "kernels/models.hpp"
+#include "kernels/parameters.hpp"
+#include "kernels/philox.hpp"
+#include "kernels/statistics.hpp"
+
+namespace troupe::kernels {
+namespace {
+
+void fill(std::span<float> values, std::uint64_t stream) {
+  Philox random(3, {stream});
+  for (float& value : values) value = random.uniform(-1.0f, 3.0f);
+}
+
+Network make(const Model& model, std::int64_t batch, Mode mode = Mode::training) {
+  return Network::create(model, batch, {.mode = mode}).value();
+}
+
+TEST(ArenaPlan, gives_blocks_the_same_place_only_at_different_times) {
+  ArenaPlan plan;
+  const auto early = plan.add(100, 0);
+  const auto late = plan.add(100, 5);
+  const auto always = plan.add(64, 0);
+  plan.use(early, 4);
+  plan.use(late, 9);
+  plan.use(always, 9);
+  plan.place();
+  EXPECT_EQ(plan.offset(early), plan.offset(late));
+  EXPECT_GE(plan.offset(always), 128u);
+  EXPECT_EQ(plan.size(), 192u);
+}
+
+TEST(ArenaPlan, fills_the_gaps_that_fit) {
+  ArenaPlan plan;
+  const auto first = plan.add(256, 0);
+  const auto second = plan.add(192, 0);
+  const auto small = plan.add(64, 1);
+  plan.use(second, 2);
+  plan.use(small, 2);
+  plan.place();
+  EXPECT_EQ(plan.offset(small), plan.offset(first));
+  EXPECT_EQ(plan.size(), 448u);
+}
+
+TEST(Network, of_inference_takes_the_memory_of_its_two_largest_neighbours) {
+  const Model model = make_model("resnet18", {.input = {3, 32, 32}, .small_images = true}).value();
+  const Network training = make(model, 2), inference = make(model, 2, Mode::inference);
+  const std::size_t largest = 2 * 64 * 32 * 32 * sizeof(float);
+  EXPECT_LE(inference.activation_bytes(), 4 * largest);
+  EXPECT_LT(2 * inference.activation_bytes(), training.activation_bytes());
+}
+
+TEST(BatchNorm, adds_its_batchs_mean_and_unbiased_variance_to_the_statistics) {
+  const Model model = Model::build("m", {2, 2, 3}, {BatchNorm{"b"}}).value();
+  Network network = make(model, 4);
+  fill(network.input(), 1);
+  const std::vector<float> input(network.input().begin(), network.input().end());
+  Parameters parameters = Parameters::initialized(model, 1).value();
+  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  std::ranges::fill(network.output_gradient(), 1.0f);
+  std::vector<float> gradients(model.flat_size());
+  std::vector<std::string> order;
+  ASSERT_TRUE(network
+                  .backward(parameters.values(), gradients,
+                            [&](const ParameterInfo& info) { order.push_back(info.name); })
+                  .ok());
+  EXPECT_EQ(order, (std::vector<std::string>{"b.running_var", "b.running_mean", "b.bias",
+                                             "b.weight"}));
+  // Two ranks of this batch, and the same in two runs that cut a statistic apart.
+  std::vector<float> sums = gradients;
+  for (float& sum : sums) sum += sum;
+  Parameters in_runs = parameters.clone().value();
+  const std::span<const float> all(sums);
+  const std::size_t cut = model.parameters()[2].offset + 1;
+  update_statistics(model, 0, all, 1.0f / 8, parameters.values());
+  update_statistics(model, 0, all.first(cut), 1.0f / 8, in_runs.values());
+  update_statistics(model, cut, all.subspan(cut), 1.0f / 8, in_runs.values());
+  EXPECT_TRUE(std::ranges::equal(parameters.values(), in_runs.values()));
+  EXPECT_EQ(parameters.values(0)[0], 1.0f) << "what is trained stays";
+  for (std::size_t c = 0; c < 2; ++c) {
+    double sum = 0.0, squares = 0.0;
+    for (std::size_t n = 0; n < 4; ++n)
+      for (std::size_t i = 0; i < 6; ++i) sum += static_cast<double>(input[(n * 2 + c) * 6 + i]);
+    const double mean = sum / 24;
+    for (std::size_t n = 0; n < 4; ++n)
+      for (std::size_t i = 0; i < 6; ++i)
+        squares += std::pow(static_cast<double>(input[(n * 2 + c) * 6 + i]) - mean, 2.0);
+    EXPECT_NEAR(static_cast<double>(parameters.values(2)[c]), 0.1 * mean, 1e-6);
+    EXPECT_NEAR(static_cast<double>(parameters.values(3)[c]), 0.9 + 0.1 * squares / 23, 1e-5);
+  }
+}
+
+TEST(BatchNorm, of_inference_goes_by_the_running_statistics) {
+  const Model model = Model::build("m", {2, 2, 3}, {BatchNorm{"b"}, Relu{}}).value();
+  Parameters parameters = Parameters::initialized(model, 1).value();
+  for (std::size_t i = 0; i < 4; ++i) fill(parameters.values(i), i);
+  for (float& variance : parameters.values(3)) variance = std::abs(variance) + 0.5f;
+  Network network = make(model, 1, Mode::inference);
+  fill(network.input(), 1);
+  const std::vector<float> input(network.input().begin(), network.input().end());
+  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    const std::size_t c = i / 6;
+    const float y = (input[i] - parameters.values(2)[c]) /
+                        std::sqrt(parameters.values(3)[c] + 1e-5f) * parameters.values(0)[c] +
+                    parameters.values(1)[c];
+    EXPECT_NEAR(network.output()[i], std::max(y, 0.0f), 1e-5f) << i;
+  }
+}
+
+TEST(BatchNorm, of_one_value_per_channel_cannot_be_trained) {
+  const Model model = Model::build("m", {2, 1, 1}, {BatchNorm{"b"}}).value();
+  const auto network = Network::create(model, 1, {});
+  ASSERT_EQ(network.code(), Code::invalid_argument);
+  EXPECT_NE(network.error().message.find("batch norm 'b'"), std::string::npos);
+  EXPECT_TRUE(Network::create(model, 1, {.mode = Mode::inference}).ok());
+}
+
+}  // namespace
+}  // namespace troupe::kernels
