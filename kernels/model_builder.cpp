@@ -20,8 +20,7 @@ std::size_t aligned(std::size_t floats) {
 
 }  // namespace
 
-ModelBuilder::ModelBuilder(std::string name, Shape input)
-    : data_(std::make_shared<Model::Data>()) {
+ModelBuilder::ModelBuilder(std::string name, Shape input) : data_(std::make_shared<Model::Data>()) {
   data_->name = std::move(name);
   data_->input = input;
 }
@@ -105,10 +104,11 @@ Result<Model> ModelBuilder::build() {
     for (const std::size_t value : layer.from) used[value] = true;
   for (std::size_t i = 0; i + 1 < data_->layers.size(); ++i)
     if (!used[i + 1])
-      return Error{Code::invalid_argument,
-                   fmt::format("model '{}': no layer uses what {} (layer {}) gives; use it or leave "
-                               "it out",
-                               data_->name, describe(data_->layers[i].spec), i)};
+      return Error{
+          Code::invalid_argument,
+          fmt::format("model '{}': no layer uses what {} (layer {}) gives; use it or leave "
+                      "it out",
+                      data_->name, describe(data_->layers[i].spec), i)};
   place_parameters();
   return Model(std::exchange(data_, {}));
 }

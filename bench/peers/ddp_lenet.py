@@ -7,7 +7,7 @@ Runs W processes on this machine, each with T threads and B images per step: for
 (with the all-reduce that DDP overlaps with it) and SGD with momentum. The images are random u8 in
 memory and are normalised in the step. Prints images per second over all processes: the median of
 N windows after a warm-up, with the slowest and fastest window. The same model, batch and
-optimizer as lenet_bench.
+optimizer as model_bench.
 
 --layout and --compile pick PyTorch's own variants, so that its fastest can be compared with.
 """

@@ -151,8 +151,8 @@ MadeKernel make_dnnl_batch_norm(const KernelRequest& request) {
                              "this size is too small to train with",
                              what, to_string(input))};
   std::unique_ptr<LayerKernel> kernel;
-  TROUPE_TRY(guarded(what, request.threads,
-                     [&] { kernel = std::make_unique<DnnlBatchNorm>(request); }));
+  TROUPE_TRY(
+      guarded(what, request.threads, [&] { kernel = std::make_unique<DnnlBatchNorm>(request); }));
   return kernel;
 }
 

@@ -8,8 +8,8 @@
 namespace troupe::kernels {
 
 std::size_t ArenaPlan::add(std::size_t bytes, std::size_t first) {
-  const std::size_t rounded = (bytes + Buffer::kAlignment - 1) / Buffer::kAlignment *
-                              Buffer::kAlignment;
+  const std::size_t rounded =
+      (bytes + Buffer::kAlignment - 1) / Buffer::kAlignment * Buffer::kAlignment;
   blocks_.push_back({rounded, first, first});
   return blocks_.size() - 1;
 }
@@ -22,9 +22,8 @@ void ArenaPlan::use(std::size_t block, std::size_t time) {
 void ArenaPlan::place() {
   std::vector<std::size_t> order(blocks_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return blocks_[a].bytes > blocks_[b].bytes;
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return blocks_[a].bytes > blocks_[b].bytes; });
   std::vector<const Block*> placed;  // by offset
   size_ = 0;
   for (const std::size_t index : order) {

@@ -18,9 +18,9 @@ Result<Shape> BatchNorm::output_shape(std::span<const Shape> inputs) const {
     return Error{Code::invalid_argument,
                  fmt::format("{}: epsilon is {}, but must be above 0 and below 1", what, epsilon)};
   if (!(momentum > 0.0f && momentum <= 1.0f))
-    return Error{Code::invalid_argument,
-                 fmt::format("{}: momentum is {}, but must be above 0 and at most 1", what,
-                             momentum)};
+    return Error{
+        Code::invalid_argument,
+        fmt::format("{}: momentum is {}, but must be above 0 and at most 1", what, momentum)};
   return inputs[0];
 }
 

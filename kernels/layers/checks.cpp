@@ -14,8 +14,8 @@ Result<std::int64_t> windows(std::string_view what, const Shape& input, std::int
   const std::int64_t reach = (window.kernel - 1) * window.dilation + 1;
   if (size + 2 * window.padding < reach)
     return Error{Code::shape_mismatch,
-                 fmt::format("{}: a window of {} does not fit input {} with padding {}", what, reach,
-                             to_string(input), window.padding)};
+                 fmt::format("{}: a window of {} does not fit input {} with padding {}", what,
+                             reach, to_string(input), window.padding)};
   return (size + 2 * window.padding - reach) / window.stride + 1;
 }
 

@@ -73,8 +73,8 @@ TEST(BatchNorm, adds_its_batchs_mean_and_unbiased_variance_to_the_statistics) {
                   .backward(parameters.values(), gradients,
                             [&](const ParameterInfo& info) { order.push_back(info.name); })
                   .ok());
-  EXPECT_EQ(order, (std::vector<std::string>{"b.running_var", "b.running_mean", "b.bias",
-                                             "b.weight"}));
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"b.running_var", "b.running_mean", "b.bias", "b.weight"}));
   // Two ranks of this batch, and the same in two runs that cut a statistic apart.
   std::vector<float> sums = gradients;
   for (float& sum : sums) sum += sum;

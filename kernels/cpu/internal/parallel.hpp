@@ -16,7 +16,8 @@ void parallel_for(int threads, std::size_t n, std::size_t least, Body&& body) {
   // Runs begin where cache lines of floats do.
   constexpr std::size_t kStep = 16;
   const std::size_t most = std::max<std::size_t>(1, n / std::max<std::size_t>(least, 1));
-  const int parts = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), most));
+  const int parts =
+      static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), most));
   if (parts <= 1) {
     body(std::size_t{0}, n);
     return;
