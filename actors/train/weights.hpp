@@ -8,11 +8,11 @@
 
 namespace troupe::train {
 
-// A model's weights in files that PyTorch reads and writes: safetensors with the names and shapes of
-// the published models ("layer1.0.conv1.weight" [64, 64, 3, 3]).
+// A model's weights in files that PyTorch reads and writes: safetensors with the names and shapes
+// of the published models ("layer1.0.conv1.weight" [64, 64, 3, 3]).
 
-/// Takes the weights of `file` for `parameters`: each by its name, in F32, F16 or BF16. Other tensors
-/// of the file ("optimizer.", "bn1.num_batches_tracked") are passed over.
+/// Takes the weights of `file` for `parameters`: each by its name, in F32, F16 or BF16. Other
+/// tensors of the file ("optimizer.", "bn1.num_batches_tracked") are passed over.
 ///
 /// Errors: those of read_safetensors; `invalid_argument` naming the first tensor that is missing or
 /// of another shape or type, with the parameters unchanged.

@@ -90,11 +90,12 @@ KernelMaker find_kernel(Operation operation, DType dtype) noexcept {
   return nullptr;
 }
 
-MadeKernel make_reorder(const Activation& from, const Activation& to, int threads) {
+MadeKernel make_reorder(const Activation& from, const Activation& to, int threads,
+                        SharedScratch& scratch) {
   using Layout = Activation::Layout;
   if (from.layout == Layout::interleaved || to.layout == Layout::interleaved)
     return make_interleave(from, to);
-  return make_dnnl_reorder(from, to, threads);
+  return make_dnnl_reorder(from, to, threads, scratch);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -36,7 +36,9 @@ public:
 
   DnnlAffine(const KernelRequest& request, const memory_desc& source,
              const memory_desc& destination)
-      : name_(describe(request.layers[0].spec)), threads_(request.threads) {
+      : name_(describe(request.layers[0].spec)),
+        threads_(request.threads),
+        engine_(request.scratch) {
     const Layer& layer = request.layers[0];
     weight_offset_ = request.offset_of(0);
     has_bias_ = layer.parameters.size() > 1;
@@ -54,7 +56,10 @@ public:
     inputs_ = {describe_activation(request.input().shape, made.forward.src_desc())};
     output_ = describe_activation(request.output_shape(), made.forward.dst_desc());
     bind_forward(made.forward, plain_weight, bias_desc);
+    if (request.mode == Mode::inference) return;
+    engine_.scratch.restart();
     bind_backward_weights(made.weights, plain_weight, bias_desc);
+    engine_.scratch.restart();
     if (request.input_gradient()) bind_backward_data(made.data, plain_weight);
   }
 
@@ -77,7 +82,7 @@ public:
       float* const weight = pass.gradients + weight_offset_;
       backward_weights_.set(DNNL_ARG_SRC, pass.input());
       backward_weights_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
-      backward_weights_.set(DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.target(weight));
+      backward_weights_.set(DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.target(weight, engine_));
       if (has_bias_) backward_weights_.set(DNNL_ARG_DIFF_BIAS, pass.gradients + bias_offset_);
       backward_weights_.run(engine_);
       weight_gradient_.store(weight, engine_);

@@ -27,7 +27,8 @@ public:
         channels_(static_cast<std::size_t>(request.input().shape[1])),
         batch_(static_cast<float>(request.batch())),
         values_(request.input().shape.elements() / request.input().shape[1]),
-        training_(request.mode == Mode::training) {
+        training_(request.mode == Mode::training),
+        engine_(request.scratch) {
     const auto& spec = std::get<BatchNorm>(request.layers[0].spec);
     for (std::size_t i = 0; i < 4; ++i) offsets_[i] = request.offset_of(i);
     // Samples side by side are no layout of the library's.
@@ -61,6 +62,7 @@ public:
     forward_.bind(DNNL_ARG_MEAN, mean_);
     forward_.bind(DNNL_ARG_VARIANCE, variance_);
 
+    engine_.scratch.restart();
     const batch_normalization_backward::primitive_desc backward(
         {dnnl::prop_kind::backward, data, data, spec.epsilon, flags}, attributes(), engine_.engine,
         forward);
@@ -80,7 +82,7 @@ public:
       backward_.bind(DNNL_ARG_WORKSPACE, mask);
     }
     // Without anything before it the input's gradient is still computed, to nowhere.
-    if (!request.input_gradient()) unwanted_ = memory(data, engine_.engine);
+    if (!request.input_gradient()) unwanted_ = engine_.scratch.add(data.get_size());
   }
 
   bool uses_library() const noexcept override { return true; }
@@ -106,7 +108,7 @@ public:
       backward_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
       backward_.set(DNNL_ARG_DIFF_SRC, pass.input_gradient() != nullptr
                                            ? pass.input_gradient()
-                                           : static_cast<float*>(unwanted_.get_data_handle()));
+                                           : engine_.floats_at(unwanted_));
       backward_.set(DNNL_ARG_SCALE, pass.parameters + offsets_[kWeight]);
       backward_.set(DNNL_ARG_SHIFT, pass.parameters + offsets_[kBias]);
       backward_.set(DNNL_ARG_DIFF_SCALE, pass.gradients + offsets_[kWeight]);
@@ -137,7 +139,8 @@ private:
   std::size_t offsets_[4] = {};
   Engine engine_;
   Bound forward_, backward_;
-  memory mean_, variance_, unwanted_;
+  memory mean_, variance_;
+  std::size_t unwanted_ = 0;  ///< in the scratch
 };
 
 }  // namespace

@@ -26,7 +26,9 @@ Windows windows_of(const Layer& layer) {
 class DnnlPooling final : public LayerKernel {
 public:
   explicit DnnlPooling(const KernelRequest& request)
-      : name_(describe(request.layers[0].spec)), threads_(request.threads) {
+      : name_(describe(request.layers[0].spec)),
+        threads_(request.threads),
+        engine_(request.scratch) {
     const Windows spec = windows_of(request.layers[0]);
     const auto algorithm =
         spec.max ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_include_padding;
@@ -45,6 +47,7 @@ public:
     forward_.bind(DNNL_ARG_SRC, source, engine_);
     forward_.bind(DNNL_ARG_DST, forward.dst_desc(), engine_);
 
+    engine_.scratch.restart();
     const dnnl::pooling_backward::primitive_desc backward(
         {algorithm, source, forward.dst_desc(), stride, kernel, padding, padding}, attributes(),
         engine_.engine, forward);

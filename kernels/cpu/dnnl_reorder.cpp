@@ -6,10 +6,12 @@ namespace {
 
 class DnnlReorder final : public LayerKernel {
 public:
-  DnnlReorder(const Activation& from, const Activation& to, int threads) : threads_(threads) {
+  DnnlReorder(const Activation& from, const Activation& to, int threads, SharedScratch& scratch)
+      : threads_(threads), engine_(scratch) {
     inputs_ = {from};
     output_ = to;
     forward_ = bound(describe_memory(from), describe_memory(to));
+    engine_.scratch.restart();
     backward_ = bound(describe_memory(to), describe_memory(from));
   }
 
@@ -48,10 +50,11 @@ private:
 
 }  // namespace
 
-MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads) {
+MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads,
+                             SharedScratch& scratch) {
   std::unique_ptr<LayerKernel> kernel;
   TROUPE_TRY(guarded("reorder", threads,
-                     [&] { kernel = std::make_unique<DnnlReorder>(from, to, threads); }));
+                     [&] { kernel = std::make_unique<DnnlReorder>(from, to, threads, scratch); }));
   return kernel;
 }
 

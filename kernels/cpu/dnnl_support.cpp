@@ -80,7 +80,7 @@ dnnl::primitive_attr attributes() {
 
 Staged::Staged(const memory::desc& outside, const memory::desc& inside, Engine& engine) {
   if (outside == inside) return;
-  copy_ = memory(inside, engine.engine);
+  copy_ = engine.scratch.add(inside.get_size());
   const auto bound = [&](const memory::desc& from, const memory::desc& to) {
     const dnnl::reorder::primitive_desc description(engine.engine, from, engine.engine, to,
                                                     attributes());
@@ -88,25 +88,27 @@ Staged::Staged(const memory::desc& outside, const memory::desc& inside, Engine& 
   };
   load_ = bound(outside, inside);
   load_.bind(DNNL_ARG_FROM, outside, engine);
-  load_.bind(DNNL_ARG_TO, copy_);
+  load_.bind(DNNL_ARG_TO, inside, engine);
   store_ = bound(inside, outside);
-  store_.bind(DNNL_ARG_FROM, copy_);
+  store_.bind(DNNL_ARG_FROM, inside, engine);
   store_.bind(DNNL_ARG_TO, outside, engine);
 }
 
 const float* Staged::load(const float* outside, Engine& engine) {
   if (!load_) return outside;
   load_.set(DNNL_ARG_FROM, outside);
+  load_.set(DNNL_ARG_TO, engine.floats_at(copy_));
   load_.run(engine);
-  return static_cast<const float*>(copy_.get_data_handle());
+  return engine.floats_at(copy_);
 }
 
-float* Staged::target(float* outside) {
-  return store_ ? static_cast<float*>(copy_.get_data_handle()) : outside;
+float* Staged::target(float* outside, Engine& engine) {
+  return store_ ? engine.floats_at(copy_) : outside;
 }
 
 void Staged::store(float* outside, Engine& engine) {
   if (!store_) return;
+  store_.set(DNNL_ARG_FROM, engine.floats_at(copy_));
   store_.set(DNNL_ARG_TO, outside);
   store_.run(engine);
 }

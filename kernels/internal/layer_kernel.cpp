@@ -31,8 +31,9 @@ void add_into(Device device, float* a, const float* b, std::size_t n, int thread
   cpu::add_into(a, b, n, threads);
 }
 
-MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads) {
-  if (device == Device::cpu) return cpu::make_reorder(from, to, threads);
+MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads,
+                        SharedScratch& scratch) {
+  if (device == Device::cpu) return cpu::make_reorder(from, to, threads, scratch);
   return Error{Code::not_supported, fmt::format("this build has no {} backend", to_string(device))};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/dtype.hpp"
+#include "kernels/internal/shared_scratch.hpp"
 #include "kernels/layer.hpp"
 #include "kernels/model.hpp"
 #include "kernels/operation.hpp"
@@ -122,6 +123,7 @@ struct KernelRequest {
   Mode mode;
   KernelChoice choice;
   int threads;
+  SharedScratch& scratch;  ///< outlives the kernel
 
   const Activation& input() const noexcept { return inputs[0].activation; }
   bool input_gradient() const noexcept { return inputs[0].gradient; }
@@ -145,7 +147,8 @@ KernelMaker find_kernel(const KernelKey& key) noexcept;
 bool lie_alike(Device device, const Activation& a, const Activation& b);
 
 /// A kernel that copies `from` into the layout of `to`, and gradients back.
-MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads);
+MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads,
+                        SharedScratch& scratch);
 
 /// a[i] += b[i].
 void add_into(Device device, float* a, const float* b, std::size_t n, int threads);

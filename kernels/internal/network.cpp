@@ -111,7 +111,8 @@ struct Network::Builder {
     }
     const KernelMaker maker = find_kernel({operation, DType::f32, options.device});
     if (maker == nullptr) return MadeKernel(nullptr);
-    return maker({network.model_, layers, inputs, options.mode, options.choice, options.threads});
+    return maker({network.model_, layers, inputs, options.mode, options.choice, options.threads,
+                  *network.scratch_});
   }
 
   /// Adds the kernel for the layer at `index`, or for a run that starts there; gives how many.
@@ -159,7 +160,8 @@ struct Network::Builder {
       TROUPE_ASSIGN(const std::size_t plain, reorder(value, plain_activation(from.shape)));
       return reorder(plain, to);
     }
-    TROUPE_ASSIGN(auto kernel, make_reorder(options.device, from, to, options.threads));
+    TROUPE_ASSIGN(auto kernel,
+                  make_reorder(options.device, from, to, options.threads, *network.scratch_));
     const std::size_t made = add_step(std::move(kernel), {value}, {});
     reordered.emplace_back(value, made);
     return made;
@@ -210,7 +212,7 @@ Status Network::plan(bool input_gradient) {
   TROUPE_ASSIGN(memory_, Buffer::allocate(std::max<std::size_t>(arena_.size(), 1)));
   // Lanes and channels that only fill up a block are read, if never used.
   std::memset(memory_.data(), 0, memory_.size());
-  return {};
+  return scratch_->allocate();
 }
 
 /// Events: 0 the input is written, i + 1 step i forward, n + 1 the output is read, and then the

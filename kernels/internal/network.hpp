@@ -46,6 +46,8 @@ public:
   bool uses_library() const noexcept;
   /// Bytes of activations and gradients.
   std::size_t activation_bytes() const noexcept { return memory_.size(); }
+  /// Bytes that kernels share for what they need during a call.
+  std::size_t scratch_bytes() const noexcept { return scratch_->size(); }
 
   Status forward(std::span<const float> parameters);
 
@@ -102,6 +104,7 @@ private:
 
   Model model_;
   NetworkOptions options_;
+  std::unique_ptr<SharedScratch> scratch_ = std::make_unique<SharedScratch>();
   std::vector<Value> values_;  ///< [0] the input
   std::vector<Step> steps_;
   std::size_t output_ = 0;  ///< value

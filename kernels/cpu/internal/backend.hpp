@@ -16,7 +16,8 @@ KernelMaker find_kernel(Operation operation, DType dtype) noexcept;
 /// As in troupe::kernels; of two blocked activations.
 bool lie_alike(const Activation& a, const Activation& b);
 void add_into(float* a, const float* b, std::size_t n, int threads);
-MadeKernel make_reorder(const Activation& from, const Activation& to, int threads);
+MadeKernel make_reorder(const Activation& from, const Activation& to, int threads,
+                        SharedScratch& scratch);
 
 /// As troupe::kernels::limit_instruction_set.
 Status limit_instruction_set(std::string_view name);
@@ -26,7 +27,8 @@ std::string library_instruction_set();
 MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
-MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads);
+MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads,
+                             SharedScratch& scratch);
 MadeKernel make_dnnl_batch_norm(const KernelRequest& request);
 MadeKernel make_relu(const KernelRequest& request);
 MadeKernel make_add(const KernelRequest& request);

@@ -41,10 +41,16 @@ memory::desc plain_desc(const memory::dims& dims);
 /// to the thread that made the primitive, but a workspace may move between threads.
 dnnl::primitive_attr attributes();
 
-/// The CPU as oneDNN sees it, with a stream of work on it.
+/// The CPU as oneDNN sees it, with a stream of work on it, and a kernel's share of the scratch.
 struct Engine {
+  explicit Engine(SharedScratch& shared) : scratch(shared) {}
+  float* floats_at(std::size_t offset) const noexcept {
+    return reinterpret_cast<float*>(scratch.at(offset));
+  }
+
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
+  ScratchPlaces scratch;
 };
 
 /// A primitive with its arguments bound.
@@ -54,8 +60,9 @@ public:
   Bound() = default;
   template <class Description>
   Bound(const dnnl::primitive& primitive, const Description& description, Engine& engine)
-      : primitive_(primitive) {
-    bind(DNNL_ARG_SCRATCHPAD, memory(description.scratchpad_desc(), engine.engine));
+      : primitive_(primitive),
+        scratchpad_(engine.scratch.add(description.scratchpad_desc().get_size())) {
+    bind(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc(), engine);
   }
 
   /// An argument with memory of its own.
@@ -69,17 +76,20 @@ public:
     arguments_.at(argument).set_data_handle(const_cast<float*>(data));
   }
   void run(Engine& engine) {
-    if (primitive_) primitive_.execute(engine.stream, arguments_);
+    if (!primitive_) return;
+    set(DNNL_ARG_SCRATCHPAD, engine.floats_at(scratchpad_));
+    primitive_.execute(engine.stream, arguments_);
   }
   explicit operator bool() const { return static_cast<bool>(primitive_); }
 
 private:
   dnnl::primitive primitive_;
+  std::size_t scratchpad_ = 0;  ///< in the scratch
   std::unordered_map<int, memory> arguments_;
 };
 
 /// Copies between a caller's memory and memory of the layout that a primitive wants; takes the
-/// caller's as it is where the layouts agree.
+/// caller's as it is where the layouts agree. The copy lasts for one call of the kernel.
 class Staged {
 public:
   Staged() = default;
@@ -88,12 +98,12 @@ public:
   /// The data in the inside's layout: `outside` itself or our copy of it.
   const float* load(const float* outside, Engine& engine);
   /// Where a primitive is to write for `outside`; `store` then brings it there.
-  float* target(float* outside);
+  float* target(float* outside, Engine& engine);
   void store(float* outside, Engine& engine);
 
 private:
   Bound load_, store_;
-  memory copy_;
+  std::size_t copy_ = 0;  ///< in the scratch
 };
 
 }  // namespace troupe::kernels::cpu

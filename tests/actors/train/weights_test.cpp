@@ -18,15 +18,15 @@ using testing::HasSubstr;
 class Weights : public testing::Test {
 protected:
   static kernels::Model make() {
-    return kernels::Model::build("small", {2, 3, 3},
-                                 {kernels::Convolution{.name = "conv", .out_channels = 3},
-                                  kernels::BatchNorm{"bn"}, kernels::Flatten{},
-                                  kernels::Linear{"fc", 2}})
+    return kernels::Model::build(
+               "small", {2, 3, 3},
+               {kernels::Convolution{.name = "conv", .out_channels = 3}, kernels::BatchNorm{"bn"},
+                kernels::Flatten{}, kernels::Linear{"fc", 2}})
         .value();
   }
 
-  /// A file with one tensor per parameter but for `change`, which may turn it into another or (by an
-  /// empty name) leave it out.
+  /// A file with one tensor per parameter but for `change`, which may turn it into another or (by
+  /// an empty name) leave it out.
   template <class Change>
   void write(const Change& change) {
     std::vector<TensorView> tensors;
@@ -82,8 +82,8 @@ TEST_F(Weights, are_what_pytorchs_state_dict_has) {
 }
 
 TEST_F(Weights, of_half_precision_are_widened) {
-  const std::uint16_t bf16[] = {0x3f80, 0xc020};               // 1, -2.5
-  const std::uint16_t f16[] = {0x3c00, 0xc100, 0x0001};        // 1, -2.5, 2^-24
+  const std::uint16_t bf16[] = {0x3f80, 0xc020};         // 1, -2.5
+  const std::uint16_t f16[] = {0x3c00, 0xc100, 0x0001};  // 1, -2.5, 2^-24
   write([&](TensorView& tensor) {
     if (tensor.name == "fc.bias") {
       tensor.dtype = "BF16";
@@ -108,8 +108,8 @@ TEST_F(Weights, that_are_missing_or_of_another_shape_or_type_are_named) {
   write([](TensorView& tensor) {
     if (tensor.name == "conv.weight") tensor.shape = {2, 3, 1, 1};
   });
-  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("'conv.weight' is [2, 3, 1, 1]"),
-                                     HasSubstr("[3, 2, 1, 1]")));
+  EXPECT_THAT(error_of_load(),
+              AllOf(HasSubstr("'conv.weight' is [2, 3, 1, 1]"), HasSubstr("[3, 2, 1, 1]")));
   write([](TensorView& tensor) {
     if (tensor.name == "fc.bias") tensor.dtype = "I32";
   });
