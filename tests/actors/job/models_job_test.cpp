@@ -1,0 +1,70 @@
+// Jobs of models with more than weights: batch norms whose statistics are reduced over the ranks.
+#include <algorithm>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "actors/checkpoint/safetensors.hpp"
+#include "actors/job/job_runner.hpp"
+#include "tests/actors/job/cluster.hpp"
+#include "tests/actors/job/synthetic_job.hpp"
+
+namespace troupe::train {
+namespace {
+
+JobConfig resnet_job(const std::filesystem::path& folder) {
+  auto config = synthetic_job(folder);
+  config.ranks = 4;
+  config.epochs = 1;
+  config.model.name = "resnet18";
+  config.model.hidden = {};
+  config.model.small_images = true;
+  config.data.batch = 32;
+  config.optimizer.lr = 0.02;
+  config.operation.bucket_bytes = 1 << 20;
+  return config;
+}
+
+JobEnded run(std::size_t nodes, const JobConfig& config) {
+  Cluster cluster(nodes);
+  Recorder recorder;
+  auto ended = JobRunner(*cluster.head, config, {}, recorder).run();
+  EXPECT_TRUE(ended.ok()) << ended.error().message;
+  return ended.ok() ? *ended : JobEnded{};
+}
+
+TEST(JobOfAResNet, ends_in_the_same_weights_and_statistics_on_any_number_of_nodes) {
+  TemporaryFolder folder;
+  const auto one = run(1, resnet_job(folder.path()));
+  PosixFileSystem files;
+  const auto weights = read_safetensors(files, one.path).value();
+  const auto* const mean = weights.find("bn1.running_mean");
+  ASSERT_NE(mean, nullptr);
+  EXPECT_FALSE(std::ranges::all_of(mean->bytes, [](std::byte x) { return x == std::byte{0}; }));
+  EXPECT_NE(weights.find("layer4.1.bn2.running_var"), nullptr);
+  EXPECT_EQ(run(2, resnet_job(folder.path())).sha256, one.sha256);
+  EXPECT_EQ(run(4, resnet_job(folder.path())).sha256, one.sha256);
+}
+
+TEST(JobOfAResNet, that_loses_a_node_and_one_that_resumes_end_in_the_same_too) {
+  TemporaryFolder folder;
+  const auto expected = run(1, resnet_job(folder.path())).sha256;
+  Cluster cluster(3);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, resnet_job(folder.path()), {}, recorder);
+  std::thread stopper;
+  recorder.at_step = [&](std::uint64_t step) {
+    if (step == 5) stopper = std::thread([&] { cluster.nodes[1]->stop(); });
+    if (step == 12) runner.cancel();
+  };
+  EXPECT_EQ(runner.run().code(), Code::cancelled);
+  stopper.join();
+  Recorder again;
+  auto ended =
+      JobRunner(*cluster.head, resnet_job(folder.path()), {.job = 2, .resume = true}, again).run();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  EXPECT_EQ(ended->sha256, expected);
+}
+
+}  // namespace
+}  // namespace troupe::train
