@@ -18,6 +18,7 @@ struct ModelConfig {
       {};                      ///< mlp: width of each hidden layer; empty is a linear model
   std::uint32_t classes = 10;  ///< labels are 0 .. classes-1
   bool small_images = false;   ///< resnet: a first layer for images of 28 to 64 pixels
+  std::uint32_t width = 64;    ///< resnet: channels of its first stage
 };
 
 struct DataConfig {

@@ -9,6 +9,7 @@ Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& d
   model.classes = config.model.classes;
   model.hidden.assign(config.model.hidden.begin(), config.model.hidden.end());
   model.small_images = config.model.small_images;
+  model.width = config.model.width;
   return kernels::make_model(config.model.name, model);
 }
 

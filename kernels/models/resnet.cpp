@@ -14,13 +14,13 @@ public:
       : size_(size), config_(config), model_(size.name, config.input) {}
 
   Result<Model> build() {
-    Value x = config_.small_images ? convolution("conv1", model_.input(), 64, 3, 1)
-                                   : convolution("conv1", model_.input(), 64, 7, 2);
+    Value x = config_.small_images ? convolution("conv1", model_.input(), config_.width, 3, 1)
+                                   : convolution("conv1", model_.input(), config_.width, 7, 2);
     x = model_.add(Relu{}, model_.add(BatchNorm{"bn1"}, x));
     if (!config_.small_images)
       x = model_.add(Pooling{.kind = Pooling::Kind::max, .kernel = 3, .stride = 2, .padding = 1},
                      x);
-    std::int64_t width = 64;
+    std::int64_t width = config_.width;
     for (std::size_t stage = 0; stage < size_.blocks.size(); ++stage, width *= 2)
       for (std::int64_t i = 0; i < size_.blocks[stage]; ++i)
         x = block(fmt::format("layer{}.{}", stage + 1, i), x, width, stage > 0 && i == 0 ? 2 : 1);

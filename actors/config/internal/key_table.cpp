@@ -51,6 +51,7 @@ const Key kKeys[] = {
      .most = 1u << 20},
     {.name = "model.classes", .field = TROUPE_FIELD(U32, model.classes), .least = 2, .most = 256},
     {.name = "model.small_images", .field = TROUPE_FIELD(Boolean, model.small_images)},
+    {.name = "model.width", .field = TROUPE_FIELD(U32, model.width), .least = 1, .most = 4096},
 
     {.name = "data.format", .field = TROUPE_FIELD(Text, data.format), .choices = kFormats},
     {.name = "data.directory",
