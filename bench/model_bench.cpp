@@ -5,11 +5,16 @@
 // up, then prints the median, slowest and fastest of several windows, and the most memory that the
 // process had resident.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+<<<<<<< HEAD:bench/model_bench.cpp
 #include <fstream>
+=======
+#include <memory>
+>>>>>>> d1fb619 (Add Adam, AdamW, LAMB and LARS, clipping and two schedules):bench/lenet_bench.cpp
 #include <string>
 #include <vector>
 
@@ -18,8 +23,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/models.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/philox.hpp"
-#include "kernels/sgd.hpp"
 #include "kernels/workspace.hpp"
 
 namespace troupe {
@@ -52,7 +57,8 @@ public:
   static Result<Rank> create(const Model& model, std::int64_t batch, WorkspaceOptions options) {
     TROUPE_ASSIGN(auto workspace, Workspace::create(model, options));
     TROUPE_ASSIGN(auto parameters, Parameters::initialized(model, 1));
-    TROUPE_ASSIGN(auto momentum, Parameters::zeros(model));
+    TROUPE_ASSIGN(auto sgd, make_optimizer({.momentum = 0.9}, model));
+    TROUPE_ASSIGN(auto state, sgd->initial_state());
     TROUPE_ASSIGN(auto gradients, Parameters::zeros(model));
     TROUPE_ASSIGN(auto images, Tensor::allocate(DType::u8, model.input().with_first(batch)));
     TROUPE_ASSIGN(auto labels, Tensor::allocate(DType::u8, {batch}));
@@ -61,21 +67,24 @@ public:
       pixel = static_cast<std::uint8_t>(random.below(256));
     for (auto& label : labels.data<std::uint8_t>())
       label = static_cast<std::uint8_t>(random.below(10));
-    return Rank{std::move(workspace), std::move(parameters), std::move(momentum),
-                std::move(gradients), std::move(images),     std::move(labels)};
+    return Rank{std::move(workspace), std::move(sgd),    std::move(state), std::move(parameters),
+                std::move(gradients), std::move(images), std::move(labels)};
   }
 
   Result<double> step() {
     TROUPE_ASSIGN(const LossStats stats,
                   workspace.forward_backward(parameters, images, labels, gradients.values()));
-    sgd_step({.momentum = 0.9f}, 0.01f, 1.0f / static_cast<float>(stats.count), parameters.values(),
-             momentum.values(), gradients.values());
+    sgd->update({++steps, 0.01, 1.0f / static_cast<float>(stats.count)},
+                std::array{GradientRun{0, gradients.values()}}, parameters, state);
     return stats.loss_sum / static_cast<double>(stats.count);
   }
 
   Workspace workspace;
-  Parameters parameters, momentum, gradients;
+  std::unique_ptr<Optimizer> sgd;
+  std::vector<Parameters> state;
+  Parameters parameters, gradients;
   Tensor images, labels;
+  std::uint64_t steps = 0;
 };
 
 double seconds_of(const auto& body) {

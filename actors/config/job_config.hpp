@@ -35,21 +35,30 @@ struct DataConfig {
 };
 
 struct ScheduleConfig {
-  std::string kind = "constant";   ///< "constant", "step" or "cosine"
+  std::string kind = "constant";   ///< "constant", "step", "cosine", "linear" or "one_cycle"
   std::uint64_t warmup_steps = 0;  ///< the rate first grows from 0 over so many steps
   std::uint64_t step_epochs = 1;   ///< step: the rate changes after so many epochs
   double gamma = 0.1;              ///< step: and is multiplied by this
-  double final_lr = 0.0;           ///< cosine: the rate at the end
+  double final_lr = 0.0;           ///< cosine, linear: the rate at the end
+  double pct_start = 0.3;          ///< one_cycle: the share of the steps in which the rate grows
+  double div_factor = 25.0;        ///< one_cycle: it begins at lr over this
+  double final_div_factor = 1e4;   ///< one_cycle: and ends at its beginning over this
 };
 
 struct OptimizerConfig {
-  std::string name = "sgd";
+  std::string name = "sgd";  ///< these as kernels::OptimizerOptions has them
   double lr = 0.01;
   double momentum = 0.0;
   double weight_decay = 0.0;
   bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double trust_coefficient = 0.001;
+  bool decay_vectors = true;
+  double clip_norm = 0.0;           ///< the most that the mean gradient's norm may be; 0: anything
   std::string non_finite = "stop";  ///< at a gradient that is NaN or infinite: "stop" or "skip"
-  ScheduleConfig schedule;
+  ScheduleConfig schedule = {};
 };
 
 struct CheckpointConfig {

@@ -24,7 +24,10 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
     saved.path = file.path.string();
     saved.sha256 = file.sha256;
   }
-  const auto checkpoint = store.save(x.snapshot.steps_done, tensors, metadata);
+  // Only to go on from: the result is what it is.
+  auto progress = metadata;
+  if (x.snapshot.skips > 0) progress[std::string(kSkipsKey)] = fmt::format("{}", x.snapshot.skips);
+  const auto checkpoint = store.save(x.snapshot.steps_done, tensors, progress);
   if (x.final_weights) {
     // The result is there: that the job could go on from it with more epochs is a comfort.
     if (!checkpoint.ok())

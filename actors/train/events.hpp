@@ -29,7 +29,7 @@ struct StepFinished {
   double accuracy = 0;      ///< share of them classified right, 0..1
   double seconds = 0;       ///< that it took on the node that reports
   bool skipped = false;     ///< its gradient was not finite, and the weights stayed as they were
-  std::uint64_t skips = 0;  ///< how many were skipped so far, since the job began or was resumed
+  std::uint64_t skips = 0;  ///< how many were skipped so far, since the job began
 };
 
 struct EpochFinished {

@@ -60,7 +60,7 @@ struct StateCopy {
   std::uint64_t steps_done = 0;
   std::uint64_t skips = 0;
   Buffer parameters;  ///< f32, as Replica has them
-  Buffer momentum;
+  std::vector<Buffer> optimizer_state;
   std::vector<EpochFinished> epochs;
 };
 
@@ -185,7 +185,7 @@ auto inspect(Inspector& f, CopyState&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StateCopy& x) {
-  return f(x.steps_done, x.skips, x.parameters, x.momentum, x.epochs);
+  return f(x.steps_done, x.skips, x.parameters, x.optimizer_state, x.epochs);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Begin& x) {

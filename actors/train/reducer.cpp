@@ -1,5 +1,6 @@
 #include "actors/train/reducer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -178,8 +179,7 @@ private:
       tell_skipped(bad);
       replica.skip();
     } else {
-      for (const auto& [slice, sum] : sums_) replica.apply(begin_of(slice), floats(sum, slice));
-      replica.commit();
+      replica.take_step(whole_sum());
     }
     sums_.clear();
     non_finite_.clear();
@@ -187,6 +187,14 @@ private:
     after_step(replica.steps_done());
   }
 
+  /// All slices in the order of the flat layout, though they come in any.
+  std::vector<kernels::GradientRun> whole_sum() const {
+    std::vector<kernels::GradientRun> runs;
+    for (const auto& [slice, sum] : sums_) runs.push_back({begin_of(slice), floats(sum, slice)});
+    std::sort(runs.begin(), runs.end(),
+              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    return runs;
+  }
   std::uint64_t begin_of(std::uint32_t slice) const {
     const auto& run = plan_->slices()[slice];
     return buckets_[run.bucket].begin + run.offset;
@@ -221,8 +229,8 @@ private:
     const auto& bad = sum ? *sum : non_finite_.begin()->second;
     fail({Code::failed_precondition,
           fmt::format("step {} was not taken: {}; lower optimizer.lr, add warm-up steps "
-                      "(optimizer.schedule.warmup_steps), or leave such steps out with "
-                      "optimizer.non_finite = \"skip\"",
+                      "(optimizer.schedule.warmup_steps), clip gradients (optimizer.clip_norm), or "
+                      "leave such steps out with optimizer.non_finite = \"skip\"",
                       job_->replica().steps_done() + 1, describe(bad))});
   }
 
@@ -343,7 +351,7 @@ private:
             [self, promise](const StateCopy& copy) mutable {
               auto& replica = self->job_->replica();
               const auto status = replica.install(copy.steps_done, copy.skips, copy.parameters,
-                                                  copy.momentum, copy.epochs);
+                                                  copy.optimizer_state, copy.epochs);
               if (status.ok())
                 promise.deliver(Pulled{replica.steps_done(), replica.hash()});
               else
@@ -356,8 +364,8 @@ private:
   caf::result<StateCopy> copy_state() {
     auto snapshot = job_->replica().snapshot();
     if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
-    return StateCopy{snapshot->steps_done, job_->replica().skips(), snapshot->storage.at(0),
-                     snapshot->storage.at(1), job_->replica().epochs()};
+    return StateCopy{snapshot->steps_done, snapshot->skips, std::move(snapshot->parameters),
+                     std::move(snapshot->optimizer_state), job_->replica().epochs()};
   }
 
   void fail(const Error& error) {

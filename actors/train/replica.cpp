@@ -2,6 +2,7 @@
 
 #define XXH_INLINE_ALL
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -14,7 +15,22 @@
 namespace troupe::train {
 namespace {
 
-constexpr std::string_view kMomentumPrefix = "optimizer.momentum.";
+/// In front of the parameters' names in a checkpoint: "optimizer.exp_avg.".
+std::string state_prefix(std::string_view state) {
+  return fmt::format("optimizer.{}.", state);
+}
+
+kernels::OptimizerOptions optimizer_options(const OptimizerConfig& config) {
+  return {.name = config.name,
+          .momentum = config.momentum,
+          .nesterov = config.nesterov,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .epsilon = config.epsilon,
+          .trust_coefficient = config.trust_coefficient,
+          .weight_decay = config.weight_decay,
+          .decay_vectors = config.decay_vectors};
+}
 
 std::string checkpoint_name(std::string_view prefix, const kernels::ParameterInfo& info) {
   return std::string(prefix) + info.name;
@@ -56,6 +72,22 @@ bool may_go_on(JobConfig config, const std::string& results_hash) {
   return config.results_hash() == results_hash;
 }
 
+/// How many steps a checkpoint of `steps` steps has skipped.
+Result<std::uint64_t> skips_of(const TensorFile& file, std::uint64_t steps,
+                               const std::string& path) {
+  const auto found = file.metadata.find(std::string(kSkipsKey));
+  if (found == file.metadata.end()) return std::uint64_t{0};
+  const auto& text = found->second;
+  std::uint64_t skips = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), skips);
+  if (error != std::errc() || end != text.data() + text.size() || skips > steps)
+    return Error{Code::corrupt_data,
+                 fmt::format("checkpoint {} has taken {} steps, and skipped '{}' of them; resume "
+                             "from another one",
+                             path, steps, text)};
+  return skips;
+}
+
 }  // namespace
 
 std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes) {
@@ -72,23 +104,24 @@ std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t buck
   return buckets;
 }
 
-Replica::Replica(const JobConfig& config, kernels::Parameters parameters,
-                 kernels::Parameters momentum, JobLength length)
-    : parameters_(std::move(parameters)),
-      momentum_(std::move(momentum)),
-      optimizer_config_(config.optimizer),
-      sgd_{static_cast<float>(config.optimizer.momentum),
-           static_cast<float>(config.optimizer.weight_decay), config.optimizer.nesterov},
+Replica::Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> optimizer,
+                 kernels::Parameters parameters, std::vector<kernels::Parameters> optimizer_state,
+                 JobLength length)
+    : optimizer_config_(config.optimizer),
+      optimizer_(std::move(optimizer)),
+      parameters_(std::move(parameters)),
+      optimizer_state_(std::move(optimizer_state)),
       length_(length),
       gradient_scale_(1.0f / static_cast<float>(config.data.batch)) {}
 
 Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,
                                                const std::string& resume_from, JobLength length) {
+  TROUPE_ASSIGN(auto optimizer,
+                kernels::make_optimizer(optimizer_options(config.optimizer), model));
   TROUPE_ASSIGN(auto parameters, kernels::Parameters::initialized(model, config.seed));
-  TROUPE_ASSIGN(auto momentum, kernels::Parameters::zeros(model));
+  TROUPE_ASSIGN(auto state, optimizer->initial_state());
   std::unique_ptr<Replica> replica(
-      new Replica(config, std::move(parameters), std::move(momentum), length));
-  TROUPE_TRY(replica->sgd_.validate());
+      new Replica(config, std::move(optimizer), std::move(parameters), std::move(state), length));
   if (!resume_from.empty()) TROUPE_TRY(replica->load(resume_from, config));
   return replica;
 }
@@ -105,25 +138,34 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
                     "number of ranks; resume with the job file it was made by",
                     path)};
   const auto infos = model().parameters();
+  const auto names = optimizer_->state_names();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
     if (infos[i].kind == kernels::ParameterKind::statistic) continue;
-    TROUPE_TRY(read_into(found.content, checkpoint_name(kMomentumPrefix, infos[i]), infos[i],
-                         momentum_.values(i), path));
+    for (std::size_t j = 0; j < names.size(); ++j)
+      TROUPE_TRY(read_into(found.content, checkpoint_name(state_prefix(names[j]), infos[i]),
+                           infos[i], optimizer_state_[j].values(i), path));
   }
+  TROUPE_ASSIGN(skips_, skips_of(found.content, found.entry.step, path));
   steps_done_ = found.entry.step;
   return {};
 }
 
-void Replica::apply(std::uint64_t begin, std::span<const float> gradient_sum) {
-  const auto rate = static_cast<float>(learning_rate(optimizer_config_, steps_done_, length_));
-  const std::size_t trained = std::min(begin + gradient_sum.size(), model().trained_size());
-  if (begin < trained) {
-    const std::size_t count = trained - begin;
-    kernels::sgd_step(sgd_, rate, gradient_scale_, parameters_.values().subspan(begin, count),
-                      momentum_.values().subspan(begin, count), gradient_sum.first(count));
+void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
+  kernels::UpdateFactors factors;
+  factors.update = steps_done_ - skips_ + 1;
+  factors.learning_rate = learning_rate(optimizer_config_, steps_done_, length_);
+  factors.gradient_scale = gradient_scale_;
+  if (const double most = optimizer_config_.clip_norm; most > 0) {
+    const auto scale = static_cast<double>(gradient_scale_);
+    const double norm = scale * kernels::gradient_norm(model(), gradient_sum);
+    factors.gradient_scale = static_cast<float>(scale * kernels::clip_factor(norm, most));
   }
-  kernels::update_statistics(model(), begin, gradient_sum, gradient_scale_, parameters_.values());
+  optimizer_->update(factors, gradient_sum, parameters_, optimizer_state_);
+  for (const auto& run : gradient_sum)
+    kernels::update_statistics(model(), run.begin, run.values, gradient_scale_,
+                               parameters_.values());
+  ++steps_done_;
 }
 
 std::string Replica::hash() const {
@@ -131,9 +173,13 @@ std::string Replica::hash() const {
                                                                        &XXH3_freeState);
   auto* const state = owner.get();
   XXH3_128bits_reset(state);
-  for (const auto* values : {&parameters_, &momentum_})
-    XXH3_128bits_update(state, values->values().data(), values->values().size_bytes());
+  const auto add = [state](const kernels::Parameters& x) {
+    XXH3_128bits_update(state, x.values().data(), x.values().size_bytes());
+  };
+  add(parameters_);
+  for (const auto& buffer : optimizer_state_) add(buffer);
   XXH3_128bits_update(state, &steps_done_, sizeof steps_done_);
+  XXH3_128bits_update(state, &skips_, sizeof skips_);
   const auto digest = XXH3_128bits_digest(state);
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
@@ -141,25 +187,38 @@ std::string Replica::hash() const {
 Result<Replica::Snapshot> Replica::snapshot() const {
   Snapshot snapshot;
   snapshot.steps_done = steps_done_;
+  snapshot.skips = skips_;
   TROUPE_ASSIGN(auto parameters, parameters_.clone());
-  TROUPE_ASSIGN(auto momentum, momentum_.clone());
+  snapshot.parameters = parameters.buffer();
   add_views(model(), "", parameters.buffer(), snapshot.tensors);
   snapshot.weights = snapshot.tensors.size();
-  add_views(model(), kMomentumPrefix, momentum.buffer(), snapshot.tensors);
-  snapshot.storage = {parameters.buffer(), momentum.buffer()};
+  for (std::size_t i = 0; i < optimizer_state_.size(); ++i) {
+    TROUPE_ASSIGN(auto state, optimizer_state_[i].clone());
+    add_views(model(), state_prefix(optimizer_->state_names()[i]), state.buffer(),
+              snapshot.tensors);
+    snapshot.optimizer_state.push_back(state.buffer());
+  }
   return snapshot;
 }
 
 Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
-                        const Buffer& momentum, std::vector<EpochFinished> epochs) {
+                        const std::vector<Buffer>& optimizer_state,
+                        std::vector<EpochFinished> epochs) {
   const auto bytes = parameters_.values().size_bytes();
-  if (parameters.size() < bytes || momentum.size() < bytes)
-    return Error{Code::shape_mismatch,
-                 fmt::format("the other node's weights have {} bytes and its momentum {}, but this "
-                             "model has {} of each; run the same job and release on both",
-                             parameters.size(), momentum.size(), bytes)};
-  std::memcpy(parameters_.values().data(), parameters.data(), bytes);
-  std::memcpy(momentum_.values().data(), momentum.data(), bytes);
+  const auto too_small = [bytes](const Buffer& x) { return x.size() < bytes; };
+  if (too_small(parameters) || optimizer_state.size() != optimizer_state_.size() ||
+      std::any_of(optimizer_state.begin(), optimizer_state.end(), too_small))
+    return Error{
+        Code::shape_mismatch,
+        fmt::format("the other node's weights have {} bytes and its optimizer {} buffers, "
+                    "but this node's have {} and {}; run the same job and release on both",
+                    parameters.size(), optimizer_state.size(), bytes, optimizer_state_.size())};
+  const auto take = [bytes](kernels::Parameters& to, const Buffer& from) {
+    std::memcpy(to.values().data(), from.data(), bytes);
+  };
+  take(parameters_, parameters);
+  for (std::size_t i = 0; i < optimizer_state.size(); ++i)
+    take(optimizer_state_[i], optimizer_state[i]);
   steps_done_ = steps_done;
   skips_ = skips;
   epochs_ = std::move(epochs);

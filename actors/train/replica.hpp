@@ -11,9 +11,10 @@
 #include "actors/config/job_config.hpp"
 #include "actors/config/learning_rate.hpp"
 #include "actors/train/events.hpp"
+#include "kernels/gradient.hpp"
 #include "kernels/model.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/parameters.hpp"
-#include "kernels/sgd.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
 
@@ -21,6 +22,9 @@ namespace troupe::train {
 
 /// Metadata key of a checkpoint: JobConfig::results_hash() of the job that made it.
 inline constexpr std::string_view kResultsHashKey = "troupe.results_hash";
+
+/// Metadata key of a checkpoint: how many of its steps were skipped. Not there: none.
+inline constexpr std::string_view kSkipsKey = "troupe.skipped_steps";
 
 /// A run of the flat gradient that is reduced as one.
 struct Bucket {
@@ -48,16 +52,16 @@ public:
   const kernels::Parameters& parameters() const { return parameters_; }
   std::uint64_t steps_done() const { return steps_done_; }
 
-  /// One optimizer update of the elements from `begin`, by the sum of all ranks' gradients. Any
-  /// split into runs gives the same bits. Every element once, then commit().
-  void apply(std::uint64_t begin, std::span<const float> gradient_sum);
-  void commit() { ++steps_done_; }
-  /// Instead of any update: the step counts, and nothing else changes.
+  /// Takes a step: one optimizer update by the sum of all ranks' gradients, clipped as the job
+  /// says, and the statistics moved. `gradient_sum` is all of the flat layout, in order; any split
+  /// into runs gives the same bits.
+  void take_step(std::span<const kernels::GradientRun> gradient_sum);
+  /// Instead of that: the step counts, and nothing else changes.
   void skip() {
     ++steps_done_;
     ++skips_;
   }
-  /// Steps that were skipped since the job began or was resumed.
+  /// Steps that were skipped since the job began: they are no updates of the optimizer.
   std::uint64_t skips() const { return skips_; }
 
   /// How the tests of the epochs went that this state has gone past. State like the weights: it
@@ -71,26 +75,29 @@ public:
   /// A copy of weights and optimizer state that stays as it is, for writing in the background.
   struct Snapshot {
     std::uint64_t steps_done = 0;
-    std::vector<TensorView> tensors;  ///< weights first, then optimizer state
-    std::size_t weights = 0;          ///< how many of them are weights
-    std::vector<Buffer> storage;      ///< what the views point into
+    std::uint64_t skips = 0;
+    std::vector<TensorView> tensors;      ///< weights first, then optimizer state
+    std::size_t weights = 0;              ///< how many of them are weights
+    Buffer parameters;                    ///< what the views of weights point into
+    std::vector<Buffer> optimizer_state;  ///< and the others, in the optimizer's order
   };
   Result<Snapshot> snapshot() const;
 
-  /// Takes the state of another node's replica: what its snapshot's storage holds. Errors:
-  /// `shape_mismatch` if it is of another model; nothing changed then.
+  /// Takes the state of another node's replica: what its snapshot holds. Errors: `shape_mismatch`
+  /// if it is of another model or optimizer; nothing changed then.
   Status install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
-                 const Buffer& momentum, std::vector<EpochFinished> epochs);
+                 const std::vector<Buffer>& optimizer_state, std::vector<EpochFinished> epochs);
 
 private:
-  Replica(const JobConfig& config, kernels::Parameters parameters, kernels::Parameters momentum,
+  Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> optimizer,
+          kernels::Parameters parameters, std::vector<kernels::Parameters> optimizer_state,
           JobLength length);
   Status load(const std::string& path, const JobConfig& config);
 
-  kernels::Parameters parameters_;
-  kernels::Parameters momentum_;
   const OptimizerConfig optimizer_config_;
-  const kernels::SgdOptions sgd_;
+  const std::unique_ptr<const kernels::Optimizer> optimizer_;
+  kernels::Parameters parameters_;
+  std::vector<kernels::Parameters> optimizer_state_;  ///< as the optimizer's state_names()
   const JobLength length_;
   const float gradient_scale_;
   std::uint64_t steps_done_ = 0;

@@ -1,8 +1,10 @@
 #include "tests/kernels/digest.hpp"
 
+#include <array>
+
 #include "kernels/models.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/philox.hpp"
-#include "kernels/sgd.hpp"
 
 namespace troupe::kernels {
 
@@ -18,7 +20,8 @@ std::uint64_t digest_of_training(KernelChoice kernels) {
   const Model model = make_model("lenet5").value();
   Workspace workspace = Workspace::create(model, {.kernels = kernels}).value();
   Parameters parameters = Parameters::initialized(model, 1).value();
-  Parameters momentum = Parameters::zeros(model).value();
+  const auto sgd = make_optimizer({.momentum = 0.9, .weight_decay = 1e-4}, model).value();
+  auto state = sgd->initial_state().value();
   Parameters gradients = Parameters::zeros(model).value();
   Tensor images = Tensor::allocate(DType::u8, {kBatch, 28, 28}).value();
   Tensor labels = Tensor::allocate(DType::i32, {kBatch}).value();
@@ -30,9 +33,8 @@ std::uint64_t digest_of_training(KernelChoice kernels) {
       label = static_cast<std::int32_t>(random.below(10));
     const auto stats =
         workspace.forward_backward(parameters, images, labels, gradients.values()).value();
-    sgd_step({.momentum = 0.9f, .weight_decay = 1e-4f}, 0.05f,
-             1.0f / static_cast<float>(stats.count), parameters.values(), momentum.values(),
-             gradients.values());
+    sgd->update({step + 1, 0.05, 1.0f / static_cast<float>(stats.count)},
+                std::array{GradientRun{0, gradients.values()}}, parameters, state);
   }
   return digest_of(parameters.values());
 }

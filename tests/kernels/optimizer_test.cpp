@@ -1,16 +1,25 @@
+#include "kernels/optimizer.hpp"
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/internal/loss.hpp"
 #include "kernels/internal/portable_math.hpp"
+#include "kernels/layers/batch_norm.hpp"
+#include "kernels/layers/convolution.hpp"
+#include "kernels/layers/linear.hpp"
+#include "kernels/model_builder.hpp"
 #include "kernels/philox.hpp"
-#include "kernels/sgd.hpp"
 #include "kernels/vector_ops.hpp"
+#include "tests/kernels/digest.hpp"
 
 namespace troupe::kernels {
 namespace {
@@ -24,60 +33,184 @@ std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
+/// 5000 weights, 50 biases and the padding behind them.
+Model small_model() {
+  return Model::build("small", {100}, {Linear{.name = "fc", .out_features = 50}}).value();
+}
+
+/// Weights and state that an optimizer works on.
+struct Trained {
+  Trained(const OptimizerOptions& options, const Model& model)
+      : optimizer(make_optimizer(options, model).value()),
+        weights(Parameters::initialized(model, 1).value()),
+        state(optimizer->initial_state().value()) {}
+
+  void update(const UpdateFactors& factors, std::span<const GradientRun> gradient) {
+    optimizer->update(factors, gradient, weights, state);
+  }
+  void update(const UpdateFactors& factors, std::span<const float> gradient) {
+    update(factors, std::array{GradientRun{0, gradient}});
+  }
+
+  std::unique_ptr<Optimizer> optimizer;
+  Parameters weights;
+  std::vector<Parameters> state;
+};
+
+std::vector<float> copy(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+/// Each optimizer, with all that it can do.
+std::vector<OptimizerOptions> every_optimizer() {
+  return {{.name = "sgd", .weight_decay = 0.01},
+          {.name = "sgd", .momentum = 0.9, .weight_decay = 0.01},
+          {.name = "sgd", .momentum = 0.9, .nesterov = true, .decay_vectors = false},
+          {.name = "adam", .weight_decay = 0.01},
+          {.name = "adamw", .weight_decay = 0.01, .decay_vectors = false},
+          {.name = "lamb", .weight_decay = 0.01},
+          {.name = "lamb", .weight_decay = 0.01, .decay_vectors = false},
+          {.name = "lars", .momentum = 0.9, .weight_decay = 0.01}};
+}
+
+/// Random, and zero between the parameters.
+Parameters random_gradient(const Model& model, std::uint64_t seed) {
+  auto gradient = Parameters::zeros(model).value();
+  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+    const auto values = random_floats(gradient.values(i).size(), seed + i);
+    std::copy(values.begin(), values.end(), gradient.values(i).begin());
+  }
+  return gradient;
+}
+
 TEST(Sgd, follows_its_formula_step_by_step) {
   // Every product and sum rounded by itself, in this order.
-  const SgdOptions options{.momentum = 0.9f, .weight_decay = 0.01f};
-  const auto gradients = random_floats(1001, 1);
-  auto weights = random_floats(1001, 2), expected = weights;
-  std::vector<float> momentum(1001), buf(1001);
-  for (int step = 0; step < 3; ++step) {
-    sgd_step(options, 0.1f, 0.25f, weights, momentum, gradients);
+  const Model model = small_model();
+  Trained sgd({.momentum = 0.9, .weight_decay = 0.01}, model);
+  const auto gradient = random_gradient(model, 1);
+  auto expected = copy(sgd.weights.values());
+  std::vector<float> buf(model.flat_size());
+  for (std::uint64_t update = 1; update <= 3; ++update) {
+    sgd.update({update, 0.1, 0.25f}, gradient.values());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      volatile float scaled = gradients[i] * 0.25f, decayed = 0.01f * expected[i];
+      volatile float scaled = gradient.values()[i] * 0.25f, decayed = 0.01f * expected[i];
       volatile float g = scaled + decayed, kept = 0.9f * buf[i];
       buf[i] = kept + g;
       volatile float change = 0.1f * buf[i];
       expected[i] = expected[i] - change;
     }
-    EXPECT_EQ(weights, expected);
+    EXPECT_EQ(copy(sgd.weights.values()), expected);
   }
 }
 
-TEST(Sgd, with_nesterov_looks_ahead) {
-  std::vector<float> weight{1.0f}, momentum{0.5f};
-  sgd_step({.momentum = 0.5f, .nesterov = true}, 0.125f, 1.0f, weight, momentum,
-           std::vector<float>{2.0f});
-  EXPECT_EQ(momentum[0], 2.25f);
-  EXPECT_EQ(weight[0], 1.0f - 0.125f * (2.0f + 0.5f * 2.25f));
+TEST(Sgd, keeps_no_state_without_momentum) {
+  const Model model = small_model();
+  Trained without({}, model), with({.momentum = 1e-30}, model);
+  EXPECT_EQ(without.state.size(), 0u);
+  EXPECT_EQ(with.state.size(), 1u);
+  const auto gradient = random_gradient(model, 1);
+  without.update({1, 0.1, 0.25f}, gradient.values());
+  with.update({1, 0.1, 0.25f}, gradient.values());
+  EXPECT_EQ(copy(without.weights.values()), copy(with.weights.values()));
 }
 
-TEST(Sgd, gives_the_same_bits_for_any_split) {
-  const SgdOptions options{.momentum = 0.9f, .weight_decay = 0.001f, .nesterov = true};
-  const auto gradients = random_floats(1003, 3);
-  auto whole = random_floats(1003, 4), parts = whole;
-  auto whole_momentum = random_floats(1003, 5), parts_momentum = whole_momentum;
-  sgd_step(options, 0.1f, 0.5f, whole, whole_momentum, gradients);
-  const auto part = [](auto& values, std::size_t begin, std::size_t end) {
-    return std::span(values).subspan(begin, end - begin);
-  };
-  for (auto [begin, end] : {std::pair<std::size_t, std::size_t>{0, 1}, {1, 18}, {18, 1003}})
-    sgd_step(options, 0.1f, 0.5f, part(parts, begin, end), part(parts_momentum, begin, end),
-             part(gradients, begin, end));
-  EXPECT_EQ(whole, parts);
-  EXPECT_EQ(whole_momentum, parts_momentum);
+TEST(Optimizer, gives_the_same_bits_for_any_split) {
+  const Model model = small_model();
+  for (const auto& options : every_optimizer()) {
+    Trained whole(options, model), parts(options, model);
+    for (std::uint64_t update = 1; update <= 3; ++update) {
+      const auto gradient = random_gradient(model, 10 * update);
+      whole.update({update, 0.1, 0.5f}, gradient.values());
+      std::vector<GradientRun> runs;
+      for (auto [begin, end] : {std::pair<std::size_t, std::size_t>{0, 1},
+                                {1, 18},
+                                {18, 18},
+                                {18, 4099},
+                                {4099, 5007},
+                                {5007, model.flat_size()}})
+        runs.push_back({begin, gradient.values().subspan(begin, end - begin)});
+      parts.update({update, 0.1, 0.5f}, runs);
+    }
+    EXPECT_EQ(copy(whole.weights.values()), copy(parts.weights.values())) << options.name;
+    for (std::size_t i = 0; i < whole.state.size(); ++i)
+      EXPECT_EQ(copy(whole.state[i].values()), copy(parts.state[i].values())) << options.name;
+  }
 }
 
-TEST(Sgd, refuses_options_out_of_range_by_name) {
-  EXPECT_TRUE(SgdOptions{}.validate().ok());
+// Nodes of one job may have different CPUs, and a job may be resumed on others: as with LeNet-5's
+// weights, jobs cannot be resumed across a change of these numbers.
+TEST(Optimizer, ends_in_these_weights_on_every_cpu) {
+  const Model model = small_model();
+  std::vector<std::string> digests;
+  for (const auto& options : every_optimizer()) {
+    Trained trained(options, model);
+    for (std::uint64_t update = 1; update <= 20; ++update)
+      trained.update({update, 0.01, 0.5f}, random_gradient(model, 10 * update).values());
+    digests.push_back(fmt::format("{:016x}", digest_of(trained.weights.values())));
+  }
+  EXPECT_THAT(digests,
+              testing::ElementsAre("76f2c6e0eed597ed", "1f483cccdf8f2b7a", "ad91f20d214f600a",
+                                   "7ddd64bb15694670", "582d8ada890736d3", "ef8e41cdd4087cd2",
+                                   "1e0ac580bd8f6274", "4d2a4353f9ecdeea"));
+}
+
+TEST(Optimizer, leaves_what_is_zero_between_parameters_and_statistics_alone) {
+  ModelBuilder builder("normed", {3, 8, 8});
+  const auto conv = builder.add(Convolution{.name = "conv", .out_channels = 3}, builder.input());
+  builder.add(BatchNorm{.name = "bn"}, conv);
+  const Model model = builder.build().value();
+  ASSERT_LT(model.trained_size(), model.flat_size());
+  for (const auto& options : every_optimizer()) {
+    Trained trained(options, model);
+    const auto before = copy(trained.weights.values());
+    trained.update({1, 0.1, 1.0f}, random_gradient(model, 1).values());
+    std::vector<bool> is_trained(model.flat_size());
+    for (const auto& info : model.parameters())
+      if (info.kind == ParameterKind::trained)
+        std::fill_n(is_trained.begin() + static_cast<std::ptrdiff_t>(info.offset), info.elements,
+                    true);
+    for (std::size_t i = 0; i < model.flat_size(); ++i)
+      EXPECT_EQ(trained.weights.values()[i] != before[i], is_trained[i]) << options.name << i;
+  }
+}
+
+TEST(Optimizer, stays_finite_where_no_gradient_ever_was) {
+  const Model model = small_model();
+  for (auto options : every_optimizer()) {
+    options.epsilon = 1e-30;
+    options.weight_decay = 0;
+    Trained trained(options, model);
+    const auto before = copy(trained.weights.values());
+    for (std::uint64_t update = 1; update <= 2; ++update)
+      trained.update({update, 0.1, 1.0f}, std::vector<float>(model.flat_size()));
+    EXPECT_EQ(copy(trained.weights.values()), before) << options.name;
+  }
+}
+
+TEST(Optimizer, refuses_options_out_of_range_by_name) {
+  EXPECT_TRUE(OptimizerOptions{}.validate().ok());
   for (auto [options, name] :
-       {std::pair{SgdOptions{.momentum = 1.0f}, "momentum is 1"},
-        {SgdOptions{.momentum = std::numeric_limits<float>::quiet_NaN()}, "momentum is nan"},
-        {SgdOptions{.weight_decay = -1.0f}, "weight_decay is -1"},
-        {SgdOptions{.momentum = 0.0f, .nesterov = true}, "nesterov"}}) {
-    const Status status = options.validate();
-    ASSERT_EQ(status.code(), Code::invalid_argument) << name;
-    EXPECT_THAT(status.error().message, HasSubstr(name));
+       {std::pair{OptimizerOptions{.momentum = 1.0}, "momentum is 1"},
+        {OptimizerOptions{.momentum = std::numeric_limits<double>::quiet_NaN()}, "momentum is nan"},
+        {OptimizerOptions{.weight_decay = -1.0}, "weight_decay is -1"},
+        {OptimizerOptions{.name = "adam", .beta2 = 1.0}, "beta2 is 1"},
+        {OptimizerOptions{.name = "lamb", .epsilon = 0}, "epsilon is 0"},
+        {OptimizerOptions{.name = "lars", .trust_coefficient = 0}, "trust_coefficient is 0"},
+        {OptimizerOptions{.nesterov = true}, "nesterov"}}) {
+    const auto made = make_optimizer(options, small_model());
+    ASSERT_EQ(made.code(), Code::invalid_argument) << name;
+    EXPECT_THAT(made.error().message, HasSubstr(name));
   }
+  const auto made = make_optimizer({.name = "adagrad"}, small_model());
+  ASSERT_EQ(made.code(), Code::not_found);
+  EXPECT_THAT(made.error().message, HasSubstr("sgd, adam, adamw, lamb, lars"));
+}
+
+TEST(OptimizerDeathTest, of_a_part_of_a_gradient_aborts) {
+  const Model model = small_model();
+  Trained trained({}, model);
+  const auto gradient = random_floats(model.flat_size(), 1);
+  EXPECT_DEATH(trained.update({}, std::span(gradient).first(5000)), "part of a gradient");
 }
 
 TEST(Add, adds_element_by_element_into_another_run_or_its_own) {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/models.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/philox.hpp"
-#include "kernels/sgd.hpp"
 #include "kernels/workspace.hpp"
 #include "tests/kernels/digest.hpp"
 
@@ -75,16 +75,17 @@ TEST_P(TrainingOf, separable_samples_reaches_a_low_loss) {
   const Model model = make_model(GetParam()).value();
   Workspace workspace = Workspace::create(model).value();
   Parameters parameters = Parameters::initialized(model, 3).value();
-  Parameters momentum = Parameters::zeros(model).value();
+  const auto sgd = make_optimizer({.momentum = 0.9}, model).value();
+  auto state = sgd->initial_state().value();
   Parameters gradients = Parameters::zeros(model).value();
   for (std::uint64_t step = 0; step < 100; ++step) {
     const Squares batch(64, 100 + step);
     ASSERT_TRUE(
         workspace.forward_backward(parameters, batch.images, batch.labels, gradients.values())
             .ok());
-    const float learning_rate = 0.02f * std::min(1.0f, static_cast<float>(step + 1) / 5.0f);
-    sgd_step({.momentum = 0.9f}, learning_rate, 1.0f / 64, parameters.values(), momentum.values(),
-             gradients.values());
+    const double learning_rate = 0.02 * std::min(1.0, static_cast<double>(step + 1) / 5.0);
+    sgd->update({step + 1, learning_rate, 1.0f / 64},
+                std::array{GradientRun{0, gradients.values()}}, parameters, state);
   }
   const Squares unseen(200, 1);
   const LossStats stats = workspace.evaluate(parameters, unseen.images, unseen.labels).value();

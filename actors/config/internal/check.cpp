@@ -122,13 +122,7 @@ std::optional<Problem> check_together(const JobConfig& c) {
     return problem("model.hidden",
                    fmt::format("but a {} has its own layers; remove the key or take the model mlp",
                                c.model.name));
-  if (c.optimizer.nesterov && c.optimizer.momentum == 0)
-    return problem("optimizer.nesterov",
-                   "but there is no momentum; set optimizer.momentum, 0.9 for example");
-  if (c.optimizer.schedule.kind == "cosine" && c.optimizer.schedule.final_lr > c.optimizer.lr)
-    return problem("optimizer.schedule.final_lr",
-                   fmt::format("but must be at most optimizer.lr, which is {}", c.optimizer.lr));
-  return std::nullopt;
+  return check_optimizer(c.optimizer);
 }
 
 std::string to_sentence(const Problem& problem, const JobConfig& config) {

@@ -19,8 +19,9 @@ constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 1> kFormats = {"idx"};
-constexpr std::array<std::string_view, 1> kOptimizers = {"sgd"};
-constexpr std::array<std::string_view, 3> kSchedules = {"constant", "step", "cosine"};
+constexpr std::array<std::string_view, 5> kOptimizers = {"sgd", "adam", "adamw", "lamb", "lars"};
+constexpr std::array<std::string_view, 5> kSchedules = {"constant", "step", "cosine", "linear",
+                                                        "one_cycle"};
 
 #define TROUPE_FIELD(Type, member) Type([](JobConfig & config) -> auto& { return config.member; })
 
@@ -100,6 +101,24 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(Number, optimizer.weight_decay),
      .high = 1e3},
     {.name = "optimizer.nesterov", .field = TROUPE_FIELD(Boolean, optimizer.nesterov)},
+    {.name = "optimizer.beta1",
+     .field = TROUPE_FIELD(Number, optimizer.beta1),
+     .high = 1,
+     .below_high = true},
+    {.name = "optimizer.beta2",
+     .field = TROUPE_FIELD(Number, optimizer.beta2),
+     .high = 1,
+     .below_high = true},
+    {.name = "optimizer.epsilon",
+     .field = TROUPE_FIELD(Number, optimizer.epsilon),
+     .low = 1e-30,
+     .high = 1e3},
+    {.name = "optimizer.trust_coefficient",
+     .field = TROUPE_FIELD(Number, optimizer.trust_coefficient),
+     .above_low = true,
+     .high = 1e3},
+    {.name = "optimizer.decay_vectors", .field = TROUPE_FIELD(Boolean, optimizer.decay_vectors)},
+    {.name = "optimizer.clip_norm", .field = TROUPE_FIELD(Number, optimizer.clip_norm)},
     {.name = "optimizer.non_finite",
      .field = TROUPE_FIELD(Text, optimizer.non_finite),
      .choices = kNonFinite},
@@ -118,6 +137,15 @@ const Key kKeys[] = {
     {.name = "optimizer.schedule.final_lr",
      .field = TROUPE_FIELD(Number, optimizer.schedule.final_lr),
      .high = 1e6},
+    {.name = "optimizer.schedule.pct_start",
+     .field = TROUPE_FIELD(Number, optimizer.schedule.pct_start),
+     .high = 1},
+    {.name = "optimizer.schedule.div_factor",
+     .field = TROUPE_FIELD(Number, optimizer.schedule.div_factor),
+     .low = 1},
+    {.name = "optimizer.schedule.final_div_factor",
+     .field = TROUPE_FIELD(Number, optimizer.schedule.final_div_factor),
+     .low = 1},
 
     {.name = "checkpoint.directory",
      .field = TROUPE_FIELD(Path, checkpoint.directory),

@@ -67,6 +67,8 @@ struct Problem {
 std::optional<Problem> check_range(const Key& key, const JobConfig& config);
 /// Whether the keys' values fit each other; the first that does not.
 std::optional<Problem> check_together(const JobConfig& config);
+/// Of these, the optimizer's and its schedule's.
+std::optional<Problem> check_optimizer(const OptimizerConfig& optimizer);
 
 /// "'key' is value" and the problem.
 std::string to_sentence(const Problem& problem, const JobConfig& config);

@@ -61,6 +61,10 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.optimizer.lr = 0.5; },
       [](JobConfig& c) { c.optimizer.momentum = 0.5; },
       [](JobConfig& c) { c.optimizer.weight_decay = 0.5; },
+      [](JobConfig& c) { c.optimizer.name = "adamw"; },
+      [](JobConfig& c) { c.optimizer.beta2 = 0.99; },
+      [](JobConfig& c) { c.optimizer.decay_vectors = false; },
+      [](JobConfig& c) { c.optimizer.clip_norm = 1; },
       [](JobConfig& c) { c.optimizer.non_finite = "skip"; },
       [](JobConfig& c) { c.optimizer.schedule.kind = "step"; },
       [](JobConfig& c) { c.optimizer.schedule.warmup_steps = 5; },
@@ -94,6 +98,21 @@ TEST(JobConfig, one_that_a_program_made_is_checked_as_one_from_a_file) {
       {[](JobConfig& c) { c.name = ""; }, "'job.name' is \"\""},
       {[](JobConfig& c) { c.optimizer.schedule = {.kind = "cosine", .final_lr = 5}; },
        "at most optimizer.lr"},
+      {[](JobConfig& c) { c.optimizer.schedule = {.kind = "linear", .final_lr = 5}; },
+       "at most optimizer.lr"},
+      {[](JobConfig& c) { c.optimizer.schedule = {.kind = "one_cycle", .warmup_steps = 5}; },
+       "one_cycle warms up by itself"},
+      {[](JobConfig& c) { c.optimizer = {.name = "adam", .momentum = 0.9}; },
+       "'optimizer.momentum' is 0.9, but adam has no such choice; remove the key, which is of sgd "
+       "and lars"},
+      {[](JobConfig& c) { c.optimizer = {.name = "lars", .momentum = 0.9, .nesterov = true}; },
+       "'optimizer.nesterov' is true, but lars has no such choice"},
+      {[](JobConfig& c) { c.optimizer.beta1 = 0.8; }, "which is of adam, adamw and lamb"},
+      {[](JobConfig& c) { c.optimizer.beta2 = 0.8; }, "'optimizer.beta2' is 0.8, but sgd"},
+      {[](JobConfig& c) { c.optimizer.epsilon = 1e-6; }, "'optimizer.epsilon' is 1e-06, but sgd"},
+      {[](JobConfig& c) { c.optimizer.epsilon = 0; }, "must be a number of at least 1e-30"},
+      {[](JobConfig& c) { c.optimizer.trust_coefficient = 1; }, "which is of lars"},
+      {[](JobConfig& c) { c.optimizer.clip_norm = -1; }, "'optimizer.clip_norm' is -1"},
   };
   for (const auto& [change, sentence] : wrong) {
     JobConfig job = smallest_job();

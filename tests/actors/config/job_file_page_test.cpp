@@ -13,7 +13,8 @@ TEST(JobFilePage, has_the_parsers_keys_types_and_defaults_in_its_order) {
   std::ifstream page(TROUPE_SOURCE_DIR "/docs/job-file.md");
   ASSERT_TRUE(page.is_open());
   // | `key` | type | `default` | result | meaning |
-  const std::regex row(R"(\| `([a-z_.]+)` \| (\w+) \| (`([^`]*)`|required) \| (yes|no) \| .+ \|)");
+  const std::regex row(
+      R"(\| `([a-z0-9_.]+)` \| (\w+) \| (`([^`]*)`|required) \| (yes|no) \| .+ \|)");
   std::vector<std::string> documented, parsed;
   std::smatch match;
   for (std::string line; std::getline(page, line);)

@@ -11,6 +11,7 @@ namespace troupe::train {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -156,10 +157,13 @@ TEST(ParseJob, a_value_out_of_range_is_named_with_the_range) {
 }
 
 TEST(ParseJob, a_name_outside_the_choices_is_named_with_them) {
-  EXPECT_EQ(refusal(replaced("lenet5", "lenet-5")),
-            "mnist.toml:4:1: 'model.name' is \"lenet-5\", but must be one of lenet5, mlp; did you "
-            "mean \"lenet5\"?");
-  EXPECT_THAT(refusal(with("[optimizer]\nname = \"adam\"")), HasSubstr("but must be sgd"));
+  EXPECT_THAT(
+      refusal(replaced("lenet5", "lenet-5")),
+      AllOf(
+          StartsWith("mnist.toml:4:1: 'model.name' is \"lenet-5\", but must be one of lenet5, mlp"),
+          EndsWith("; did you mean \"lenet5\"?")));
+  EXPECT_THAT(refusal(with("[optimizer]\nname = \"adagrad\"")),
+              HasSubstr("but must be one of sgd, adam, adamw, lamb, lars"));
 }
 
 TEST(ParseJob, a_missing_key_is_named_with_its_table) {

@@ -86,9 +86,11 @@ protected:
   }
 
   /// Two images of the training set, and no others, make a gradient that is NaN.
-  JobConfig poisoned_job(const std::string& policy) {
+  JobConfig poisoned_job(const std::string& policy, const std::string& optimizer = "sgd") {
     auto config = synthetic_job(folder_.path());
     config.model.hidden = {};
+    config.optimizer.name = optimizer;
+    if (optimizer != "sgd") config.optimizer.momentum = 0;
     config.optimizer.non_finite = policy;
     set_pixels(config.data.directory / config.data.train_images, 640, poisoned_);
     set_pixels(config.data.directory / config.data.test_images, 100, {});
@@ -217,6 +219,31 @@ TEST_F(NonFiniteJob, skipping_ends_in_the_same_weights_on_any_number_of_nodes_an
       expect_the_same(loss, "a lost node", 0);
     }
   }
+}
+
+TEST_F(NonFiniteJob, a_skipped_step_is_no_update_of_the_optimizer_after_a_resume_either) {
+  auto config = poisoned_job("skip", "adam");
+  Outcome undisturbed, resumed;
+  run(undisturbed, config, 1);
+  ASSERT_TRUE(undisturbed.ended.ok()) << undisturbed.ended.error().message;
+  const auto skips = undisturbed.recorder.steps.back().skips;
+  const auto first = poisoned_places(config, undisturbed.recorder.started.first_step).front().first;
+  ASSERT_GE(skips, 1u);
+  ASSERT_LT(first + 2, kSteps);
+  {
+    Cluster cluster(2);
+    Recorder recorder;
+    JobRunner runner(*cluster.head, config, {.resume = true}, recorder);
+    recorder.at_step = [&](std::uint64_t step) {
+      if (step == first) runner.cancel();
+    };
+    ASSERT_EQ(runner.run().code(), Code::cancelled);
+  }
+  run(resumed, config, 2);
+  ASSERT_TRUE(resumed.ended.ok()) << resumed.ended.error().message;
+  EXPECT_GT(resumed.recorder.started.first_step, first);
+  EXPECT_EQ(resumed.recorder.steps.back().skips, skips);
+  EXPECT_EQ(resumed.ended->sha256, undisturbed.ended->sha256);
 }
 
 TEST_F(NonFiniteJob, a_sum_of_finite_gradients_that_overflows_is_stopped_or_skipped_alike) {

@@ -1,0 +1,25 @@
+#include "kernels/internal/parameter_runs.hpp"
+
+namespace troupe::kernels {
+
+std::vector<ParameterRun> parameter_runs(const Model& model, bool decay_vectors) {
+  std::vector<ParameterRun> runs;
+  for (const ParameterInfo& info : model.parameters())
+    if (info.kind == ParameterKind::trained)
+      runs.push_back({info.offset, info.offset + info.elements,
+                      decay_vectors || info.shape.dims().size() > 1});
+  return runs;
+}
+
+std::vector<ParameterRun> decay_runs(const Model& model, bool decay_vectors) {
+  std::vector<ParameterRun> runs;
+  for (const ParameterRun& run : parameter_runs(model, decay_vectors)) {
+    if (!runs.empty() && runs.back().decays == run.decays)
+      runs.back().end = run.end;
+    else
+      runs.push_back(run);
+  }
+  return runs;
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,87 @@
+// Adam and AdamW, which differ in where the weights decay.
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/internal/moments.hpp"
+#include "kernels/internal/optimizers.hpp"
+#include "kernels/internal/parameter_runs.hpp"
+#include "kernels/internal/wide_loop.hpp"
+
+namespace troupe::kernels::optimizers {
+
+namespace {
+struct Factors {
+  float gradient_scale;
+  float gradient_decay;  ///< adam: times w, to the gradient
+  float keep;            ///< adamw: of w; 1 without decay
+  float fresh_mean;      ///< 1 - beta1
+  float beta2, fresh_square;
+  float rate;  ///< with the mean's correction
+  float root_correction, epsilon;
+};
+}  // namespace
+
+TROUPE_WIDE_LOOP(adam_step,
+                 (const Factors& factors, float* w, float* m, float* v, const float* gradient,
+                  std::size_t n),
+                 (factors, w, m, v, gradient, n)) {
+  const Factors f = factors;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float g = gradient[i] * f.gradient_scale + f.gradient_decay * w[i];
+    m[i] += f.fresh_mean * (g - m[i]);
+    v[i] = f.beta2 * v[i] + f.fresh_square * (g * g);
+    const float root = std::sqrt(v[i]) * f.root_correction + f.epsilon;
+    w[i] = f.keep * w[i] - f.rate * (m[i] / root);
+  }
+}
+
+namespace {
+
+class Adam final : public Optimizer {
+public:
+  Adam(const OptimizerOptions& options, const Model& model, bool decoupled)
+      : Optimizer(model),
+        options_(options),
+        decoupled_(decoupled),
+        runs_(decay_runs(model, options.decay_vectors)) {}
+
+  std::span<const std::string_view> state_names() const noexcept override { return kMomentNames; }
+
+private:
+  void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
+             std::span<float* const> state) const override {
+    const BiasCorrection correction(options_, factors.update);
+    Factors f{};
+    f.gradient_scale = factors.gradient_scale;
+    f.fresh_mean = static_cast<float>(1 - options_.beta1);
+    f.beta2 = static_cast<float>(options_.beta2);
+    f.fresh_square = static_cast<float>(1 - options_.beta2);
+    f.rate = static_cast<float>(factors.learning_rate * correction.mean);
+    f.root_correction = static_cast<float>(correction.root);
+    f.epsilon = static_cast<float>(options_.epsilon);
+    for (const ParameterRun& run : runs_) {
+      const double decay = run.decays ? options_.weight_decay : 0;
+      f.gradient_decay = static_cast<float>(decoupled_ ? 0 : decay);
+      f.keep = static_cast<float>(decoupled_ ? 1 - factors.learning_rate * decay : 1);
+      for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
+        adam_step(f, parameters + begin, state[0] + begin, state[1] + begin, g.data(), g.size());
+      });
+    }
+  }
+
+  const OptimizerOptions options_;
+  const bool decoupled_;
+  const std::vector<ParameterRun> runs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> adam(const OptimizerOptions& options, const Model& model) {
+  return std::make_unique<Adam>(options, model, false);
+}
+
+std::unique_ptr<Optimizer> adamw(const OptimizerOptions& options, const Model& model) {
+  return std::make_unique<Adam>(options, model, true);
+}
+
+}  // namespace troupe::kernels::optimizers
