@@ -33,6 +33,35 @@ void clear_padding(const Model& model, std::span<float> values) {
   }
 }
 
+/// What a byte of an image becomes.
+using PixelTable = std::array<float, 256>;
+
+/// One table for all channels, or one for each.
+std::vector<PixelTable> pixel_tables(const WorkspaceOptions& options) {
+  const auto of_channel = [](const std::vector<float>& values, std::size_t channel) {
+    return values.size() == 1 ? values[0] : values[channel];
+  };
+  std::vector<PixelTable> tables(
+      std::max(options.input_mean.size(), options.input_deviation.size()));
+  for (std::size_t channel = 0; channel < tables.size(); ++channel)
+    for (std::size_t value = 0; value < tables[channel].size(); ++value)
+      tables[channel][value] =
+          (static_cast<float>(value) / 255.0f - of_channel(options.input_mean, channel)) /
+          of_channel(options.input_deviation, channel);
+  return tables;
+}
+
+/// Whether a mean, or a deviation, is there for all channels or for each.
+Status check_channels(const char* field, const std::vector<float>& values, const Model& model) {
+  const Shape& input = model.input();
+  const auto channels = input.rank() == 0 ? std::size_t{1} : static_cast<std::size_t>(input[0]);
+  if (values.size() == 1 || values.size() == channels) return {};
+  return {Code::invalid_argument,
+          fmt::format("{} has {} numbers, but model '{}' takes {}; give one, or one for each of "
+                      "the {} channels",
+                      field, values.size(), model.name(), to_string(input), channels)};
+}
+
 }  // namespace
 
 Status WorkspaceOptions::validate() const {
@@ -40,12 +69,14 @@ Status WorkspaceOptions::validate() const {
   if (threads < 1 || threads > kMaxThreads)
     return {Code::invalid_argument,
             fmt::format("threads is {}, but must be 1 to {}", threads, kMaxThreads)};
-  if (!std::isfinite(input_mean))
-    return {Code::invalid_argument,
-            fmt::format("input_mean is {}, but must be a finite number", input_mean)};
-  if (!(input_deviation > 0.0f && std::isfinite(input_deviation)))
-    return {Code::invalid_argument,
-            fmt::format("input_deviation is {}, but must be above 0", input_deviation)};
+  for (const float mean : input_mean)
+    if (!std::isfinite(mean))
+      return {Code::invalid_argument,
+              fmt::format("input_mean is {}, but must be a finite number", mean)};
+  for (const float deviation : input_deviation)
+    if (!(deviation > 0.0f && std::isfinite(deviation)))
+      return {Code::invalid_argument,
+              fmt::format("input_deviation is {}, but must be above 0", deviation)};
   if (device != Device::cpu)
     return {Code::not_supported,
             fmt::format("this build has no {} backend; use device cpu", to_string(device))};
@@ -54,11 +85,9 @@ Status WorkspaceOptions::validate() const {
 
 struct Workspace::State {
   State(Model the_model, WorkspaceOptions the_options)
-      : model(std::move(the_model)), options(the_options) {
-    for (std::size_t value = 0; value < pixel.size(); ++value)
-      pixel[value] =
-          (static_cast<float>(value) / 255.0f - options.input_mean) / options.input_deviation;
-  }
+      : model(std::move(the_model)),
+        options(std::move(the_options)),
+        pixels(pixel_tables(options)) {}
 
   Status check_parameters(const Parameters& parameters) const;
   Status check_images(const Tensor& images) const;
@@ -75,7 +104,7 @@ struct Workspace::State {
     Mode mode;
     Network network;
   };
-  std::array<float, 256> pixel{};  ///< what a byte of an image becomes
+  std::vector<PixelTable> pixels;  ///< one, or one a channel
   std::list<Cached> cached;        ///< last used first
   std::vector<std::int32_t> labels;
 };
@@ -145,7 +174,13 @@ void Workspace::State::load(const Tensor& images, std::int64_t first,
     return;
   }
   const auto bytes = images.data<std::uint8_t>().subspan(skip, input.size());
-  for (std::size_t i = 0; i < input.size(); ++i) input[i] = pixel[bytes[i]];
+  // Samples and their channels lie one after the other.
+  const auto channels = pixels.size() == 1 ? 1 : static_cast<std::size_t>(model.input()[0]);
+  const std::size_t plane = static_cast<std::size_t>(model.input().elements()) / channels;
+  for (std::size_t begin = 0, at = 0; begin < input.size(); begin += plane, ++at) {
+    const PixelTable& table = pixels[at % channels];
+    for (std::size_t i = begin; i < begin + plane; ++i) input[i] = table[bytes[i]];
+  }
 }
 
 Status Workspace::State::forward(Network& net, const Parameters& parameters, const Tensor& images,
@@ -172,7 +207,9 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
     return Error{Code::shape_mismatch,
                  fmt::format("model '{}' gives {}, but its output must be [classes]; flatten it",
                              model.name(), to_string(model.output()))};
-  return Workspace(std::make_unique<State>(std::move(model), options));
+  TROUPE_TRY(check_channels("input_mean", options.input_mean, model));
+  TROUPE_TRY(check_channels("input_deviation", options.input_deviation, model));
+  return Workspace(std::make_unique<State>(std::move(model), std::move(options)));
 }
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/model.hpp"
 #include "kernels/parameters.hpp"
@@ -36,16 +37,18 @@ enum class KernelChoice : std::uint8_t {
 
 /// What changes results, and only then what changes speed.
 struct WorkspaceOptions {
-  /// u8 images become (x / 255 - mean) / deviation; f32 images are taken as they are. The defaults
-  /// are MNIST's.
-  float input_mean = 0.1307f;
-  float input_deviation = 0.3081f;
+  /// u8 images become (x / 255 - mean) / deviation; f32 images are taken as they are. One number
+  /// for all channels, or one for each: the first dimension of the model's input. The defaults are
+  /// MNIST's.
+  std::vector<float> input_mean = {0.1307f};
+  std::vector<float> input_deviation = {0.3081f};
   /// Threads of one pass. Part of the result: another number may give other last bits.
   int threads = 1;
   KernelChoice kernels = KernelChoice::automatic;
   Device device = Device::cpu;
 
   /// Errors: `invalid_argument` naming the field; `not_supported` for a device not built in.
+  /// Whether there are as many means as channels is for Workspace::create to say.
   Status validate() const;
 };
 
@@ -68,7 +71,8 @@ using GradientReady = std::function<void(const ParameterInfo& parameter)>;
 ///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
 class Workspace {
 public:
-  /// The model's output must be [classes]. Errors: `shape_mismatch`, or as `options.validate()`.
+  /// The model's output must be [classes]. Errors: `shape_mismatch`, `invalid_argument` for means
+  /// or deviations that are neither one nor one a channel, or as `options.validate()`.
   static Result<Workspace> create(Model model, WorkspaceOptions options = {});
 
   Workspace(Workspace&&) noexcept;

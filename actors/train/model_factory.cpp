@@ -15,8 +15,8 @@ Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& d
 
 kernels::WorkspaceOptions workspace_options(const JobConfig& config) {
   kernels::WorkspaceOptions options;
-  options.input_mean = static_cast<float>(config.data.mean);
-  options.input_deviation = static_cast<float>(config.data.std);
+  options.input_mean = {static_cast<float>(config.data.mean)};
+  options.input_deviation = {static_cast<float>(config.data.std)};
   options.threads = static_cast<int>(config.threads_per_rank);
   return options;
 }

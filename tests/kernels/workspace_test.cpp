@@ -277,10 +277,38 @@ TEST_F(WorkspaceTest, refuses_bad_options_by_name) {
     return result.ok() ? std::string("none") : result.error().message;
   };
   EXPECT_THAT(error_of({.threads = 0}), HasSubstr("threads is 0"));
-  EXPECT_THAT(error_of({.input_deviation = 0.0f}), HasSubstr("input_deviation"));
-  EXPECT_THAT(error_of({.input_mean = std::numeric_limits<float>::infinity()}),
+  EXPECT_THAT(error_of({.input_deviation = {0.0f}}), HasSubstr("input_deviation"));
+  EXPECT_THAT(error_of({.input_mean = {std::numeric_limits<float>::infinity()}}),
               HasSubstr("input_mean"));
   EXPECT_THAT(error_of({.device = Device::cuda}), HasSubstr("cuda"));
+}
+
+TEST_F(WorkspaceTest, refuses_means_that_are_neither_one_nor_one_a_channel) {
+  const auto result = Workspace::create(model, {.input_mean = {0.1f, 0.2f}});
+  ASSERT_EQ(result.code(), Code::invalid_argument);
+  EXPECT_THAT(result.error().message, HasSubstr("input_mean has 2 numbers"));
+  EXPECT_EQ(Workspace::create(model, {.input_deviation = {}}).code(), Code::invalid_argument);
+}
+
+TEST(WorkspaceOfColourImages, takes_each_channel_with_its_own_mean_and_deviation) {
+  const Model model = make_model("mlp", {.input = {2, 2, 3}, .classes = 3, .hidden = {4}}).value();
+  const auto parameters = Parameters::initialized(model, 1).value();
+  auto bytes = Tensor::allocate(DType::u8, {2, 2, 2, 3}).value();
+  auto floats = Tensor::allocate(DType::f32, {2, 2, 2, 3}).value();
+  const float mean[] = {0.25f, 0.75f}, deviation[] = {0.5f, 2.0f};
+  for (std::size_t i = 0; i < bytes.elements(); ++i) {
+    const auto value = static_cast<std::uint8_t>(i * 10);
+    const std::size_t channel = i / 6 % 2;
+    bytes.data<std::uint8_t>()[i] = value;
+    floats.data<float>()[i] =
+        (static_cast<float>(value) / 255.0f - mean[channel]) / deviation[channel];
+  }
+  auto workspace =
+      Workspace::create(model, {.input_mean = {0.25f, 0.75f}, .input_deviation = {0.5f, 2.0f}})
+          .value();
+  const auto of_bytes = workspace.predict(parameters, bytes).value();
+  const auto of_floats = workspace.predict(parameters, floats).value();
+  EXPECT_TRUE(same_bits(of_bytes.data<float>(), of_floats.data<float>()));
 }
 
 TEST_F(WorkspaceTest, can_be_used_again_after_an_error) {
