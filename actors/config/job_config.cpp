@@ -53,6 +53,14 @@ std::string print(const std::vector<std::uint32_t>& value) {
   return fmt::format("[{}]", fmt::join(value, ", "));
 }
 
+/// One number as it is, more of them as an array.
+std::string print(const std::vector<double>& values) {
+  if (values.size() == 1) return print(values[0]);
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(print(value));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
 std::string_view table_of(std::string_view key) {
   return key.substr(0, key.rfind('.'));
 }

@@ -16,22 +16,30 @@ struct ModelConfig {
   std::string name = {};  ///< as kernels::make_model() has them
   std::vector<std::uint32_t> hidden =
       {};                      ///< mlp: width of each hidden layer; empty is a linear model
-  std::uint32_t classes = 10;  ///< labels are 0 .. classes-1
+  std::uint32_t classes = 10;  ///< labels, and tokens, are 0 .. classes-1
   bool small_images = false;   ///< resnet: a first layer for images of 28 to 64 pixels
   std::uint32_t width = 64;    ///< resnet: channels of its first stage
 };
 
 struct DataConfig {
   std::string format = "idx";
-  std::filesystem::path directory = {};  ///< in front of the four names below
-  std::filesystem::path train_images = {};
+  std::filesystem::path directory = {};  ///< in front of the six names below; cifar: the data
+  std::filesystem::path train = {};      ///< images: folder; tar: shards; tokens, text: file
+  std::filesystem::path test = {};
+  std::filesystem::path train_images = {};  ///< idx
   std::filesystem::path train_labels = {};
   std::filesystem::path test_images = {};
   std::filesystem::path test_labels = {};
-  std::uint64_t batch = 0;  ///< samples of one step over all ranks
-  bool drop_last = true;    ///< an epoch's last, incomplete batch is left out
-  double mean = 0.0;        ///< a pixel is fed as (pixel / 255 - mean) / std
-  double std = 1.0;
+  std::uint64_t batch = 0;           ///< samples of one step over all ranks
+  bool drop_last = true;             ///< an epoch's last, incomplete batch is left out
+  std::uint32_t image_size = 0;      ///< images, tar: height and width that images are cut to
+  std::uint32_t tokens = 0;          ///< tokens, text: of one sample
+  std::string token_type = "u16";    ///< tokens: "u16" or "i32", as they are in the file
+  std::string augment = "none";      ///< of training samples: "none" or "crop_flip"
+  std::string bad_samples = "stop";  ///< at a sample that cannot be decoded: "stop" or "skip"
+  /// A pixel is fed as (pixel / 255 - mean) / std. One number, or one for each channel.
+  std::vector<double> mean = {0.0};
+  std::vector<double> std = {1.0};
 };
 
 struct ScheduleConfig {

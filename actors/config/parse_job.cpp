@@ -1,5 +1,6 @@
 #include <fstream>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,26 @@ bool read_integer(const toml::node& node, const Key& key, T& out) {
   return true;
 }
 
+std::optional<double> number_of(const toml::node& node) {
+  if (const auto integer = node.value_exact<std::int64_t>()) return static_cast<double>(*integer);
+  return node.value_exact<double>();
+}
+
+/// A number, or an array of them.
+bool read_numbers(const toml::node& node, std::vector<double>& out) {
+  out.clear();
+  const auto take = [&out](const toml::node& element) {
+    const auto number = number_of(element);
+    if (number) out.push_back(*number);
+    return number.has_value();
+  };
+  const auto* array = node.as_array();
+  if (array == nullptr) return take(node);
+  for (const toml::node& element : *array)
+    if (!take(element)) return false;
+  return true;
+}
+
 std::string integer_wanted(const Key& key) {
   if (key.most == static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return fmt::format("an integer of at least {}", key.least);
@@ -45,10 +66,12 @@ Status read(const Entry& entry, const Key& key, T& out) {
   } else if constexpr (std::is_integral_v<T>) {
     if (!read_integer(node, key, out)) return internal::wrong_type(entry, integer_wanted(key));
   } else if constexpr (std::is_same_v<T, double>) {
-    const auto integer = node.value_exact<std::int64_t>();
-    const auto number = node.value_exact<double>();
-    if (!integer && !number) return internal::wrong_type(entry, "a number");
-    out = number ? *number : static_cast<double>(*integer);
+    const auto number = number_of(node);
+    if (!number) return internal::wrong_type(entry, "a number");
+    out = *number;
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    if (!read_numbers(node, out))
+      return internal::wrong_type(entry, "a number, or an array of one for each channel");
   } else if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) {
     const auto* array = node.as_array();
     if (array == nullptr)

@@ -2,64 +2,74 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 
-#include "actors/data/idx.hpp"
+#include "kernels/dtype.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
 
 namespace troupe::train {
 
-/// Labelled grey images in memory.
-///
-/// Ownership: copies share the bytes, which never change.
-/// Threads:   any.
-/// Invariant: there is at least one image; every label is below the number of classes.
-class ImageDataset {
-public:
-  /// Reads IDX files: images [N, height, width], labels [N].
-  /// Errors: those of read_idx; `corrupt_data` naming the file for wrong dimensions, counts that
-  /// differ and a label that is not below `classes`.
-  static Result<ImageDataset> load(const std::filesystem::path& images,
-                                   const std::filesystem::path& labels, std::uint32_t classes);
+/// What the tensors of one sample are.
+struct SampleLayout {
+  kernels::DType dtype = kernels::DType::u8;  ///< of the input: u8 pixels or i32 tokens
+  kernels::Shape input;                       ///< [channels, height, width] or [tokens]
+  kernels::Shape labels;                      ///< of i32: [], or [tokens]
 
-  /// From arrays in memory; the names are what errors call them.
-  static Result<ImageDataset> make(IdxArray images, IdxArray labels, std::uint32_t classes,
-                                   const std::string& images_name = "images",
-                                   const std::string& labels_name = "labels");
-
-  std::uint64_t count() const { return count_; }
-  std::uint32_t height() const { return height_; }
-  std::uint32_t width() const { return width_; }
-  std::size_t image_bytes() const { return std::size_t{height_} * width_; }
-
-  /// Pixels, row by row. `index` must be below count().
-  std::span<const std::byte> image(std::uint64_t index) const;
-  std::uint8_t label(std::uint64_t index) const;
-
-  /// 32 hex digits (XXH3-128) over shape, images and labels: nodes compare it before they start.
-  const std::string& content_hash() const { return content_hash_; }
-
-  /// Copies the samples `indices` to the start of `images` (u8 [n, height, width]) and `labels`
-  /// (i32 [n]).
-  /// Errors: `invalid_argument` if an index is not below count() or a buffer is too small.
-  Status gather(std::span<const std::uint32_t> indices, Buffer& images, Buffer& labels) const;
-  /// The same for the `count` samples from `first`.
-  Status gather_run(std::uint64_t first, std::uint64_t count, Buffer& images, Buffer& labels) const;
-
-private:
-  ImageDataset() = default;
-  Status check_room(std::uint64_t samples, const Buffer& images, const Buffer& labels) const;
-  void copy(std::uint64_t from, std::uint64_t to, Buffer& images, Buffer& labels) const;
-
-  std::uint64_t count_ = 0;
-  std::uint32_t height_ = 0;
-  std::uint32_t width_ = 0;
-  Buffer images_;
-  Buffer labels_;
-  std::string content_hash_;
+  std::size_t input_bytes() const {
+    return static_cast<std::size_t>(input.elements()) * kernels::size_of(dtype);
+  }
+  std::size_t label_bytes() const {
+    return static_cast<std::size_t>(labels.elements()) * sizeof(std::int32_t);
+  }
+  bool operator==(const SampleLayout&) const = default;
 };
+
+/// What samples are read for. Those of training may be augmented, in each epoch otherwise.
+struct Use {
+  bool training = false;
+  std::uint64_t epoch = 0;  ///< from 0; of training only
+};
+inline constexpr Use kForTest{};
+
+/// Labelled samples of one layout, by index.
+///
+/// What read() writes is a pure function of the content, the index and the use (and of the seed, if
+/// the set augments): it is the same on whatever node, on whatever thread and after whatever else
+/// was read.
+///
+/// Ownership: open files and what it keeps in memory; callers bring the memory of samples.
+/// Threads:   any, all of it.
+/// Failure:   read() gives `corrupt_data` for a sample that is damaged, which would be so on every
+///            node that has the same content; `io_error`, `not_found` and `resource_exhausted` are
+///            the node's own. The sentence names file and offset, or entry. Another sample can be
+///            read after any.
+/// Invariant: there is at least one sample; labels that were read are below the number of classes.
+class Dataset {
+public:
+  virtual ~Dataset() = default;
+
+  virtual std::uint64_t count() const = 0;
+  virtual const SampleLayout& layout() const = 0;
+  /// 32 hex digits: nodes compare it before they start. docs/data.md says what of the content is
+  /// in it.
+  virtual const std::string& content_hash() const = 0;
+  /// Writes the sample `index`, which must be below count(). `input` and `labels` must have the
+  /// layout's bytes; after an error they hold anything.
+  virtual Status read(std::uint64_t index, Use use, std::span<std::byte> input,
+                      std::span<std::byte> labels) const = 0;
+};
+
+/// Reads the samples `indices` to the start of `inputs` ([n] + the layout's input) and `labels`
+/// ([n] + the layout's labels).
+/// Errors: `invalid_argument` if an index is not below count() or a buffer is too small; those of
+/// Dataset::read.
+Status gather(const Dataset& data, std::span<const std::uint32_t> indices, Use use, Buffer& inputs,
+              Buffer& labels);
+/// The same for the `count` samples from `first`.
+Status gather_run(const Dataset& data, std::uint64_t first, std::uint64_t count, Use use,
+                  Buffer& inputs, Buffer& labels);
 
 }  // namespace troupe::train

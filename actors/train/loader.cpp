@@ -45,6 +45,11 @@ public:
     return std::move(*batch);
   }
 
+  void adopted(const Adopt& x) {
+    setup_.job_actor = x.job_actor;
+    self_->monitor(x.job_actor);
+  }
+
   /// Makes batches up to `prefetch` ahead, one at a time so that a request waits for one at most.
   void prefetch(std::uint64_t step) {
     if (step >= job_->total_steps() || ahead_.size() >= job_->config().operation.prefetch) return;
@@ -69,11 +74,22 @@ private:
     Batch batch;
     batch.step = step;
     batch.samples = static_cast<std::uint32_t>(samples);
-    TROUPE_ASSIGN(batch.images, job_->pool().acquire(samples * job_->train_data().image_bytes()));
-    TROUPE_ASSIGN(batch.labels, job_->pool().acquire(samples * sizeof(std::int32_t)));
-    TROUPE_TRY(job_->train_data().gather(job_->sampler().samples(step, setup_.index), batch.images,
-                                         batch.labels));
+    const Dataset& data = job_->train_data();
+    TROUPE_ASSIGN(batch.inputs, job_->pool().acquire(samples * data.layout().input_bytes()));
+    TROUPE_ASSIGN(batch.labels, job_->pool().acquire(samples * data.layout().label_bytes()));
+    const auto epoch = step / job_->length().steps_per_epoch;
+    TROUPE_TRY(gather(data, job_->sampler().samples(step, setup_.index),
+                      {.training = true, .epoch = epoch}, batch.inputs, batch.labels));
+    tell_replaced(step);
     return batch;
+  }
+
+  /// At the end of an epoch, if there are new ones on this node.
+  void tell_replaced(std::uint64_t step) {
+    if ((step + 1) % job_->length().steps_per_epoch != 0) return;
+    if (auto text = job_->take_replaced(); !text.empty())
+      self_->send(setup_.job_actor,
+                  Notice{fmt::format("node {}: {}", setup_.node_of(setup_.index), text)});
   }
 
   caf::event_based_actor* self_;
@@ -100,7 +116,7 @@ caf::behavior loader(caf::event_based_actor* self, std::shared_ptr<NodeContext> 
       [state](const Prefetch& x) { state->prefetch(x.step); },
       [](const graph::Connected&) {},
       [started](graph::Start) { *started = true; },
-      [self](const Adopt& x) { self->monitor(x.job_actor); },
+      [state](const Adopt& x) { state->adopted(x); },
   };
 }
 

@@ -108,8 +108,8 @@ struct NextBatch {
 struct Batch {
   std::uint64_t step = 0;
   std::uint32_t samples = 0;
-  Buffer images;  ///< u8 [samples, height, width]
-  Buffer labels;  ///< i32 [samples]
+  Buffer inputs;  ///< [samples] + the input of the data set's layout, in its type
+  Buffer labels;  ///< i32 [samples] + the labels of the layout
 };
 
 /// Reducer -> the trainers of its node: run the test samples that are yours.
@@ -214,7 +214,7 @@ auto inspect(Inspector& f, NextBatch& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Batch& x) {
-  return f(x.step, x.samples, x.images, x.labels);
+  return f(x.step, x.samples, x.inputs, x.labels);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Evaluate& x) {

@@ -1,11 +1,19 @@
 #include "actors/train/model_factory.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe::train {
 
-Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& data) {
+Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout) {
+  // No model has an output for each token yet.
+  if (layout.labels.rank() != 0)
+    return Error{
+        Code::not_supported,
+        fmt::format("model.name is \"{}\", which gives one label for a sample, but samples "
+                    "of data.format \"{}\" have {}; take a format with one",
+                    config.model.name, config.data.format, layout.labels.elements())};
   kernels::ModelConfig model;
-  model.input = {1, static_cast<std::int64_t>(data.height()),
-                 static_cast<std::int64_t>(data.width())};
+  model.input = layout.input;
   model.classes = config.model.classes;
   model.hidden.assign(config.model.hidden.begin(), config.model.hidden.end());
   model.small_images = config.model.small_images;
@@ -15,8 +23,8 @@ Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& d
 
 kernels::WorkspaceOptions workspace_options(const JobConfig& config) {
   kernels::WorkspaceOptions options;
-  options.input_mean = {static_cast<float>(config.data.mean)};
-  options.input_deviation = {static_cast<float>(config.data.std)};
+  options.input_mean.assign(config.data.mean.begin(), config.data.mean.end());
+  options.input_deviation.assign(config.data.std.begin(), config.data.std.end());
   options.threads = static_cast<int>(config.threads_per_rank);
   return options;
 }

@@ -9,9 +9,10 @@
 
 namespace troupe::train {
 
-/// The job's model for images of the data set's size. Errors: `not_found` naming the model,
-/// `shape_mismatch` if it cannot take images of that size.
-Result<kernels::Model> make_model(const JobConfig& config, const ImageDataset& data);
+/// The job's model for samples of that layout. Errors: `not_found` naming the model,
+/// `shape_mismatch` if it cannot take such an input, `not_supported` if it gives one label a sample
+/// where samples have more.
+Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout);
 
 /// How the job's ranks compute it.
 kernels::WorkspaceOptions workspace_options(const JobConfig& config);

@@ -28,31 +28,33 @@ Result<std::string> settle_instruction_set(const JobConfig& config, const kernel
 
 Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
   TROUPE_ASSIGN(auto config, parse_job(setup.config));
-  const auto& data = config.data;
-  const auto classes = config.model.classes;
-  TROUPE_ASSIGN(auto train, ImageDataset::load(data.directory / data.train_images,
-                                               data.directory / data.train_labels, classes));
-  TROUPE_ASSIGN(auto test, ImageDataset::load(data.directory / data.test_images,
-                                              data.directory / data.test_labels, classes));
-  if (train.height() != test.height() || train.width() != test.width())
-    return Error{
-        Code::corrupt_data,
-        fmt::format("training images are {}x{} and test images {}x{}; both sets must be of "
-                    "one size",
-                    train.height(), train.width(), test.height(), test.width())};
-
-  std::shared_ptr<JobOnNode> job(
-      new JobOnNode(std::move(config), std::move(train), std::move(test)));
-  TROUPE_ASSIGN(job->sampler_, Sampler::make({.samples = job->train_.count(),
+  TROUPE_ASSIGN(auto data, open_datasets(config));
+  std::shared_ptr<JobOnNode> job(new JobOnNode(std::move(config), std::move(data)));
+  TROUPE_ASSIGN(job->sampler_, Sampler::make({.samples = job->train_data().count(),
                                               .batch = job->config_.data.batch,
                                               .ranks = job->config_.ranks,
                                               .seed = job->config_.seed}));
   job->length_ = {job->sampler_->steps_per_epoch(), job->config_.epochs};
-  TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_));
+  TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_data().layout()));
   TROUPE_ASSIGN(job->instruction_set_, settle_instruction_set(job->config_, model));
   TROUPE_ASSIGN(job->replica_,
                 Replica::make(job->config_, std::move(model), setup.resume_from, job->length_));
   return job;
+}
+
+std::string JobOnNode::take_replaced() {
+  SkipBadSamples::Found all;
+  for (const auto* skips : {data_.train_skips, data_.test_skips}) {
+    if (skips == nullptr) continue;
+    const auto found = skips->found();
+    all.count += found.count;
+    if (all.first.empty()) all.first = found.first;
+  }
+  if (replaced_told_.exchange(all.count) == all.count) return {};
+  return fmt::format(
+      "{} sample{} of the data could not be decoded and {} replaced by the next one; "
+      "the first: {}",
+      all.count, all.count == 1 ? "" : "s", all.count == 1 ? "was" : "were", all.first);
 }
 
 Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {

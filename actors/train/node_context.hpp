@@ -14,6 +14,7 @@
 #include "actors/config/job_config.hpp"
 #include "actors/config/learning_rate.hpp"
 #include "actors/data/dataset.hpp"
+#include "actors/data/open_datasets.hpp"
 #include "actors/data/sampler.hpp"
 #include "actors/train/replica.hpp"
 #include "actors/train/setup.hpp"
@@ -34,10 +35,13 @@ public:
   const JobConfig& config() const { return config_; }
   const JobLength& length() const { return length_; }
   std::uint64_t total_steps() const { return length_.epochs * length_.steps_per_epoch; }
-  const ImageDataset& train_data() const { return train_; }
-  const ImageDataset& test_data() const { return test_; }
+  const Dataset& train_data() const { return *data_.train; }
+  const Dataset& test_data() const { return *data_.test; }
   /// Equal on all nodes that read the same data.
-  std::string data_hash() const { return train_.content_hash() + test_.content_hash(); }
+  std::string data_hash() const { return data_.content_hash(); }
+  /// What a person should know of samples that were replaced here since the last call, if anything.
+  /// Threads: any.
+  std::string take_replaced();
   const Sampler& sampler() const { return *sampler_; }
   Replica& replica() { return *replica_; }
   const Replica& replica() const { return *replica_; }
@@ -58,16 +62,16 @@ public:
   }
 
 private:
-  JobOnNode(JobConfig config, ImageDataset train, ImageDataset test)
-      : config_(std::move(config)), train_(std::move(train)), test_(std::move(test)) {}
+  JobOnNode(JobConfig config, Datasets data) : config_(std::move(config)), data_(std::move(data)) {}
 
   const JobConfig config_;
   JobLength length_;
-  const ImageDataset train_, test_;
+  const Datasets data_;
   std::unique_ptr<const Sampler> sampler_;
   std::unique_ptr<Replica> replica_;
   BufferPool pool_;
   std::atomic<std::uint64_t> compute_nanos_ = 0, computed_ = 0;
+  std::atomic<std::uint64_t> replaced_told_ = 0;
   std::string instruction_set_;
 };
 

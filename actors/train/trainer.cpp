@@ -83,16 +83,15 @@ private:
     return {};
   }
 
-  /// Images and labels as the tensors that the workspace takes; they share the buffers.
-  Result<std::pair<kernels::Tensor, kernels::Tensor>> tensors(Buffer images, Buffer labels,
+  /// Inputs and labels as the tensors that the workspace takes; they share the buffers.
+  Result<std::pair<kernels::Tensor, kernels::Tensor>> tensors(Buffer inputs, Buffer labels,
                                                               std::uint64_t samples) const {
-    const auto& data = job_->train_data();
+    const auto& layout = job_->train_data().layout();
     const auto count = static_cast<std::int64_t>(samples);
-    TROUPE_ASSIGN(auto x, kernels::Tensor::view(std::move(images), 0, kernels::DType::u8,
-                                                {count, static_cast<std::int64_t>(data.height()),
-                                                 static_cast<std::int64_t>(data.width())}));
-    TROUPE_ASSIGN(auto y,
-                  kernels::Tensor::view(std::move(labels), 0, kernels::DType::i32, {count}));
+    TROUPE_ASSIGN(auto x, kernels::Tensor::view(std::move(inputs), 0, layout.dtype,
+                                                layout.input.with_first(count)));
+    TROUPE_ASSIGN(auto y, kernels::Tensor::view(std::move(labels), 0, kernels::DType::i32,
+                                                layout.labels.with_first(count)));
     return std::pair{std::move(x), std::move(y)};
   }
 
@@ -100,7 +99,7 @@ private:
   /// or the loss, then the extra values.
   Status compute(const StepBegun& step, const Batch& batch) {
     const auto begun = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(auto input, tensors(batch.images, batch.labels, batch.samples));
+    TROUPE_ASSIGN(auto input, tensors(batch.inputs, batch.labels, batch.samples));
     const auto floats = job_->replica().model().flat_size();
     TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
     const std::span<float> values{reinterpret_cast<float*>(gradients.data()), floats};
@@ -147,10 +146,10 @@ private:
     kernels::LossStats total;
     for (auto first = share.begin; first < share.end; first += kTestBatch) {
       const auto count = std::min(kTestBatch, share.end - first);
-      TROUPE_ASSIGN(auto images, job_->pool().acquire(count * data.image_bytes()));
-      TROUPE_ASSIGN(auto labels, job_->pool().acquire(count * sizeof(std::int32_t)));
-      TROUPE_TRY(data.gather_run(first, count, images, labels));
-      TROUPE_ASSIGN(auto input, tensors(std::move(images), std::move(labels), count));
+      TROUPE_ASSIGN(auto inputs, job_->pool().acquire(count * data.layout().input_bytes()));
+      TROUPE_ASSIGN(auto labels, job_->pool().acquire(count * data.layout().label_bytes()));
+      TROUPE_TRY(gather_run(data, first, count, kForTest, inputs, labels));
+      TROUPE_ASSIGN(auto input, tensors(std::move(inputs), std::move(labels), count));
       TROUPE_ASSIGN(auto stats,
                     workspace_->evaluate(job_->replica().parameters(), input.first, input.second));
       total += stats;

@@ -54,6 +54,14 @@ std::optional<Problem> check_integers(const Key& key, const std::vector<std::uin
   return std::nullopt;
 }
 
+std::optional<Problem> check_numbers(const Key& key, const std::vector<double>& values) {
+  if (values.empty() || values.size() > 64)
+    return problem(key.name, "but must be one number, or one for each channel");
+  for (const double value : values)
+    if (auto found = check_number(key, value)) return found;
+  return std::nullopt;
+}
+
 bool is_file_name(const std::string& name) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '-';
@@ -79,8 +87,9 @@ std::optional<Problem> check_range(const Key& key, const JobConfig& config) {
         } else if constexpr (std::is_same_v<T, std::string>) {
           return check_text(key, value);
         } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
-          if (!key.required || !value.empty()) return std::nullopt;
-          return problem(key.name, "but must name a file");
+          return std::nullopt;  // check_data() says which are needed
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return check_numbers(key, value);
         } else {
           return check_integers(key, value);
         }
@@ -101,6 +110,7 @@ std::optional<Problem> check_together(const JobConfig& c) {
                                down == 0 ? fmt::format("{}", c.ranks)
                                          : fmt::format("{} or {}", down, down + c.ranks)));
   }
+  if (auto found = check_data(c)) return found;
   if (c.elastic.min_nodes > c.ranks)
     return problem(
         "elastic.min_nodes",

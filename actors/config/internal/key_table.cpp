@@ -12,13 +12,18 @@ using Boolean = Access<bool>;
 using Text = Access<std::string>;
 using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
+using Numbers = Access<std::vector<double>>;
 
 constexpr std::array<std::string_view, 6> kModels = {"lenet5",   "mlp",      "resnet18",
                                                      "resnet34", "resnet50", "resnet101"};
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
-constexpr std::array<std::string_view, 1> kFormats = {"idx"};
+constexpr std::array<std::string_view, 7> kFormats = {"idx",    "cifar10", "cifar100", "images",
+                                                      "tokens", "text",    "tar"};
+constexpr std::array<std::string_view, 2> kTokenTypes = {"u16", "i32"};
+constexpr std::array<std::string_view, 2> kAugments = {"none", "crop_flip"};
+constexpr std::array<std::string_view, 2> kBadSamples = {"stop", "skip"};
 constexpr std::array<std::string_view, 5> kOptimizers = {"sgd", "adam", "adamw", "lamb", "lars"};
 constexpr std::array<std::string_view, 5> kSchedules = {"constant", "step", "cosine", "linear",
                                                         "one_cycle"};
@@ -50,7 +55,10 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(Integers, model.hidden),
      .least = 1,
      .most = 1u << 20},
-    {.name = "model.classes", .field = TROUPE_FIELD(U32, model.classes), .least = 2, .most = 256},
+    {.name = "model.classes",
+     .field = TROUPE_FIELD(U32, model.classes),
+     .least = 2,
+     .most = 1u << 20},
     {.name = "model.small_images", .field = TROUPE_FIELD(Boolean, model.small_images)},
     {.name = "model.width", .field = TROUPE_FIELD(U32, model.width), .least = 1, .most = 4096},
 
@@ -59,25 +67,29 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(Path, data.directory),
      .part = Part::operation,
      .base = Base::job_folder},
+    {.name = "data.train",
+     .field = TROUPE_FIELD(Path, data.train),
+     .part = Part::operation,
+     .base = Base::data_directory},
+    {.name = "data.test",
+     .field = TROUPE_FIELD(Path, data.test),
+     .part = Part::operation,
+     .base = Base::data_directory},
     {.name = "data.train_images",
      .field = TROUPE_FIELD(Path, data.train_images),
      .part = Part::operation,
-     .required = true,
      .base = Base::data_directory},
     {.name = "data.train_labels",
      .field = TROUPE_FIELD(Path, data.train_labels),
      .part = Part::operation,
-     .required = true,
      .base = Base::data_directory},
     {.name = "data.test_images",
      .field = TROUPE_FIELD(Path, data.test_images),
      .part = Part::operation,
-     .required = true,
      .base = Base::data_directory},
     {.name = "data.test_labels",
      .field = TROUPE_FIELD(Path, data.test_labels),
      .part = Part::operation,
-     .required = true,
      .base = Base::data_directory},
     {.name = "data.batch",
      .field = TROUPE_FIELD(U64, data.batch),
@@ -85,8 +97,17 @@ const Key kKeys[] = {
      .least = 1,
      .most = std::uint64_t{1} << 31},
     {.name = "data.drop_last", .field = TROUPE_FIELD(Boolean, data.drop_last)},
-    {.name = "data.mean", .field = TROUPE_FIELD(Number, data.mean), .low = -1e6, .high = 1e6},
-    {.name = "data.std", .field = TROUPE_FIELD(Number, data.std), .low = 1e-6, .high = 1e6},
+    {.name = "data.image_size", .field = TROUPE_FIELD(U32, data.image_size), .most = 2048},
+    {.name = "data.tokens", .field = TROUPE_FIELD(U32, data.tokens), .most = 1u << 20},
+    {.name = "data.token_type",
+     .field = TROUPE_FIELD(Text, data.token_type),
+     .choices = kTokenTypes},
+    {.name = "data.augment", .field = TROUPE_FIELD(Text, data.augment), .choices = kAugments},
+    {.name = "data.bad_samples",
+     .field = TROUPE_FIELD(Text, data.bad_samples),
+     .choices = kBadSamples},
+    {.name = "data.mean", .field = TROUPE_FIELD(Numbers, data.mean), .low = -1e6, .high = 1e6},
+    {.name = "data.std", .field = TROUPE_FIELD(Numbers, data.std), .low = 1e-6, .high = 1e6},
 
     {.name = "optimizer.name", .field = TROUPE_FIELD(Text, optimizer.name), .choices = kOptimizers},
     {.name = "optimizer.lr",
@@ -212,8 +233,8 @@ const Key* find_key(std::string_view name) {
 }
 
 std::string_view type_name(const Key& key) {
-  static constexpr std::string_view kNames[] = {"integer", "integer", "number",  "boolean",
-                                                "string",  "path",    "integers"};
+  static constexpr std::string_view kNames[] = {"integer", "integer", "number",   "boolean",
+                                                "string",  "path",    "integers", "numbers"};
   return kNames[key.field.index()];
 }
 

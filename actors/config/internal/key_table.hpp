@@ -22,7 +22,7 @@ using Access = T& (*)(JobConfig&);
 /// Where a key's value is kept, and so which TOML type it has.
 using Field = std::variant<Access<std::uint64_t>, Access<std::uint32_t>, Access<double>,
                            Access<bool>, Access<std::string>, Access<std::filesystem::path>,
-                           Access<std::vector<std::uint32_t>>>;
+                           Access<std::vector<std::uint32_t>>, Access<std::vector<double>>>;
 
 /// A key that decides the result, or one that does not.
 enum class Part { results, operation };
@@ -38,7 +38,7 @@ struct Key {
   // Bounds of integers (and of each of a list), both included.
   std::uint64_t least = 0;
   std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  // Bounds of numbers, included unless said otherwise.
+  // Bounds of numbers (and of each of a list), included unless said otherwise.
   double low = 0.0;
   bool above_low = false;
   double high = 1e9;
@@ -65,6 +65,8 @@ struct Problem {
 
 /// The key's own bounds and choices.
 std::optional<Problem> check_range(const Key& key, const JobConfig& config);
+/// Whether the table [data] and its format fit each other.
+std::optional<Problem> check_data(const JobConfig& config);
 /// Whether the keys' values fit each other; the first that does not.
 std::optional<Problem> check_together(const JobConfig& config);
 /// Of these, the optimizer's and its schedule's.

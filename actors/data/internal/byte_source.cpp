@@ -1,78 +1,37 @@
 #include "actors/data/internal/byte_source.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
+
+#include "actors/data/internal/file.hpp"
 
 namespace troupe::train::internal {
 namespace {
 
 using std::filesystem::path;
 
-Error system_error(std::string_view what, const path& file, int number) {
-  const bool missing = number == ENOENT;
-  return {missing ? Code::not_found : Code::io_error,
-          fmt::format("cannot {} {}: {}; check {}", what, file.native(),
-                      std::generic_category().message(number),
-                      missing ? "its name" : "its permissions and its disk")};
-}
-
-/// A regular file that is being read.
+/// A file's own bytes.
 class PlainFile final : public ByteSource {
 public:
-  static Result<std::unique_ptr<PlainFile>> open(const path& file) {
-    // Non-blocking, because opening a pipe would wait for a writer.
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return system_error("open", file, errno);
-    std::unique_ptr<PlainFile> opened(new PlainFile(file, fd));
-    struct stat info {};
-    if (::fstat(fd, &info) != 0) return system_error("look at", file, errno);
-    if (!S_ISREG(info.st_mode))
-      return Error{Code::invalid_argument,
-                   fmt::format("{} is not a regular file; name a data file", file.native())};
-    opened->size_ = static_cast<std::uint64_t>(info.st_size);
-    if (opened->size_ == 0)
-      return Error{Code::corrupt_data, fmt::format("{} is empty; fetch it again", file.native())};
-    return opened;
-  }
-
-  ~PlainFile() override { ::close(fd_); }
+  explicit PlainFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   Result<std::size_t> read(std::span<std::byte> out) override {
-    std::size_t filled = 0;
-    while (filled < out.size()) {
-      const ssize_t got = ::read(fd_, out.data() + filled, out.size() - filled);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return system_error("read", file_, errno);
-      if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
-    }
-    return filled;
+    TROUPE_ASSIGN(const std::size_t got, file_->read_at(offset_, out));
+    offset_ += got;
+    return got;
   }
 
-  Status rewind() {
-    if (::lseek(fd_, 0, SEEK_SET) != 0) return system_error("rewind", file_, errno);
-    return {};
-  }
-
-  std::uint64_t max_bytes() const override { return size_; }
+  std::uint64_t max_bytes() const override { return file_->size(); }
   const char* unit() const override { return ""; }
-  const path& file() const { return file_; }
+  const path& file() const { return file_->path(); }
 
 private:
-  PlainFile(path file, int fd) : file_(std::move(file)), fd_(fd) {}
-
-  path file_;
-  int fd_;
-  std::uint64_t size_ = 0;
+  std::unique_ptr<File> file_;
+  std::uint64_t offset_ = 0;
 };
 
 /// Unpacks as it is read; never more than what was asked for and one block of packed bytes is held.
@@ -151,10 +110,10 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> open_bytes(const path& file) {
-  TROUPE_ASSIGN(auto plain, PlainFile::open(file));
+  TROUPE_ASSIGN(auto opened, File::open(file));
   std::byte magic[2]{};
-  TROUPE_ASSIGN(const std::size_t got, plain->read(magic));
-  TROUPE_TRY(plain->rewind());
+  TROUPE_ASSIGN(const std::size_t got, opened->read_at(0, magic));
+  auto plain = std::make_unique<PlainFile>(std::move(opened));
   const bool gzip = got == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b};
   if (gzip) return std::unique_ptr<ByteSource>(std::make_unique<GzipFile>(std::move(plain)));
   return std::unique_ptr<ByteSource>(std::move(plain));

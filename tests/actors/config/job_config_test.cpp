@@ -18,8 +18,8 @@ TEST(JobConfig, its_text_reads_back_to_the_same_text_whatever_the_values) {
   job.seed = 0x7fffffffffffffff;
   job.model = {.name = "mlp", .hidden = {300, 100}, .classes = 2};
   job.data.directory = "/with \"quotes\" \\ and\ttab/\x7f/\xc3\xa4";
-  job.data.mean = 0.1;
-  job.data.std = 1.0 / 3.0;
+  job.data.mean = {0.1};
+  job.data.std = {1.0 / 3.0};
   job.optimizer.lr = 1e-7;
   job.optimizer.weight_decay = 5e-324;
   job.checkpoint.every_steps = 0;
@@ -33,7 +33,7 @@ TEST(JobConfig, its_text_reads_back_to_the_same_text_whatever_the_values) {
   again->data.test_images = job.data.test_images;
   again->data.test_labels = job.data.test_labels;
   EXPECT_EQ(again->to_toml(), text);
-  EXPECT_EQ(again->data.std, 1.0 / 3.0);
+  EXPECT_EQ(again->data.std, std::vector<double>{1.0 / 3.0});
   EXPECT_EQ(again->optimizer.weight_decay, 5e-324);
 }
 
@@ -56,8 +56,14 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.model.hidden = {1}; },
       [](JobConfig& c) { c.model.classes = 11; },
       [](JobConfig& c) { c.data.batch = 64; },
-      [](JobConfig& c) { c.data.mean = 0.5; },
-      [](JobConfig& c) { c.data.std = 0.5; },
+      [](JobConfig& c) { c.data.mean = {0.5}; },
+      [](JobConfig& c) { c.data.std = {0.5}; },
+      [](JobConfig& c) { c.data.format = "cifar10"; },
+      [](JobConfig& c) { c.data.augment = "crop_flip"; },
+      [](JobConfig& c) { c.data.bad_samples = "skip"; },
+      [](JobConfig& c) { c.data.image_size = 32; },
+      [](JobConfig& c) { c.data.tokens = 32; },
+      [](JobConfig& c) { c.data.token_type = "i32"; },
       [](JobConfig& c) { c.optimizer.lr = 0.5; },
       [](JobConfig& c) { c.optimizer.momentum = 0.5; },
       [](JobConfig& c) { c.optimizer.weight_decay = 0.5; },

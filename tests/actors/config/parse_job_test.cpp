@@ -58,8 +58,8 @@ directory = "out"
 keep = 5
 [operation]
 log_every = 3)"));
-  EXPECT_EQ(job.data.mean, 0.1307);
-  EXPECT_EQ(job.data.std, 1.0);
+  EXPECT_EQ(job.data.mean, std::vector<double>{0.1307});
+  EXPECT_EQ(job.data.std, std::vector<double>{1.0});
   EXPECT_EQ(job.optimizer.lr, 0.05);
   EXPECT_TRUE(job.optimizer.nesterov);
   EXPECT_EQ(job.optimizer.schedule.kind, "cosine");
@@ -154,6 +154,51 @@ TEST(ParseJob, a_value_out_of_range_is_named_with_the_range) {
   EXPECT_THAT(refusal(replaced("ranks = 8", "ranks = 99999999999")), HasSubstr("99999999999"));
   EXPECT_THAT(refusal(with("std = 0")), HasSubstr("'data.std'"));
   EXPECT_THAT(refusal(replaced("train-images.gz", "")), HasSubstr("must name a file"));
+}
+
+/// A job on colour images with `lines` added to its table of data.
+std::string cifar(const std::string& lines) {
+  return "[job]\nranks = 2\n[model]\nname = \"resnet18\"\n[data]\nformat = \"cifar10\"\nbatch = "
+         "8\n" +
+         lines + "\n";
+}
+
+TEST(ParseJob, a_mean_is_one_number_or_one_for_each_channel) {
+  const auto job = parse_job(
+      cifar("directory = \"d\"\nmean = [0.5, 0, 1e-1]\nstd = 2\naugment = \"crop_flip\""));
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->data.mean, (std::vector<double>{0.5, 0, 0.1}));
+  EXPECT_EQ(job->data.std, std::vector<double>{2});
+  EXPECT_THAT(job->to_toml(), HasSubstr("mean = [0.5, 0.0, 0.1]\nstd = 2.0\n"));
+  EXPECT_EQ(parse_job(job->to_toml())->to_toml(), job->to_toml());
+  const auto mean = [](const std::string& text) {
+    return refusal(cifar("directory = \"d\"\nmean = " + text));
+  };
+  EXPECT_THAT(mean("[0.5, 0.5]"), HasSubstr("have 3 channels; give one number, or one for each"));
+  EXPECT_THAT(mean("[]"), HasSubstr("but must be one number, or one for each channel"));
+  EXPECT_THAT(mean("[1, \"2\", 3]"), HasSubstr("must be a number, or an array of one for each"));
+  EXPECT_THAT(mean("[1, nan, 3]"), HasSubstr("'data.mean' is [1.0, nan, 3.0]"));
+  EXPECT_THAT(refusal(with("mean = [1, 2]")), HasSubstr("have 1 channel; give one number"));
+}
+
+TEST(ParseJob, a_format_says_which_keys_it_needs_and_which_it_has_no_use_for) {
+  EXPECT_THAT(refusal(cifar("")), HasSubstr("data.format \"cifar10\" needs it: it must name the "
+                                            "folder"));
+  EXPECT_THAT(refusal(cifar("directory = \"d\"\ntrain = \"x\"")),
+              HasSubstr("'data.train' is \"x\", but data.format \"cifar10\" has no use for it"));
+  EXPECT_THAT(refusal(with("image_size = 32")), HasSubstr("'data.image_size' is 32"));
+  EXPECT_THAT(refusal(with("augment = \"crop_flip\"")), HasSubstr("'data.augment'"));
+  EXPECT_THAT(refusal(with("token_type = \"i32\"")), HasSubstr("'data.token_type'"));
+  const auto of = [](const std::string& format, const std::string& lines) {
+    auto text = cifar("train = \"a\"\ntest = \"b\"\n" + lines);
+    return text.replace(text.find("cifar10"), 7, format);
+  };
+  EXPECT_THAT(refusal(of("images", "")), HasSubstr("'data.image_size' is 0"));
+  EXPECT_THAT(refusal(of("text", "tokens = 8")), HasSubstr("'model.classes' is 10"));
+  EXPECT_THAT(refusal(of("tokens", "")), HasSubstr("'data.tokens' is 0"));
+  EXPECT_THAT(refusal(of("tokens", "tokens = 8\nmean = 0.5")), HasSubstr("'data.mean' is 0.5"));
+  EXPECT_TRUE(parse_job(of("tokens", "tokens = 8\ntoken_type = \"i32\"")).ok());
+  EXPECT_TRUE(parse_job(of("tar", "image_size = 64\nbad_samples = \"skip\"")).ok());
 }
 
 TEST(ParseJob, a_name_outside_the_choices_is_named_with_them) {

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
 #include <zlib.h>
 
 #include "runtime/base/check.hpp"
+#include "tests/actors/data/data_files.hpp"
 
 namespace troupe::train {
 
@@ -39,23 +36,5 @@ inline std::string gzipped(const std::string& text) {
   deflateEnd(&stream);
   return packed;
 }
-
-/// Tests that write files: a folder that is removed in the end.
-class DataFiles : public testing::Test {
-protected:
-  DataFiles() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-data-XXXXXX").string();
-    TROUPE_CHECK(mkdtemp(name.data()) != nullptr, "mkdtemp");
-    folder_ = name;
-  }
-  ~DataFiles() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
-  }
-
-  std::filesystem::path folder_;
-};
 
 }  // namespace troupe::train
