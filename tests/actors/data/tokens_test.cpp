@@ -76,17 +76,26 @@ TEST_F(Tokens, a_file_that_became_shorter_is_an_error_and_not_the_end_of_the_pro
 }
 
 TEST_F(Tokens, the_hash_of_a_large_file_sees_its_ends_and_its_size) {
-  std::string content(std::size_t{80} << 20, 'x');
-  const auto hash = [&] { return open(content, TokenType::byte).value()->content_hash(); };
+  const auto file = write("tokens", "x");
+  const auto hash = [&] {
+    return TokenDataset::open(file, {TokenType::byte, 3, 300}).value()->content_hash();
+  };
+  const auto put = [&](std::uintmax_t at, char value) {
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekp(static_cast<std::streamoff>(at)).put(value);
+  };
+  constexpr std::uintmax_t kSize = std::uintmax_t{80} << 20;  // a hole, mostly
+  std::filesystem::resize_file(file, kSize);
   const auto before = hash();
   EXPECT_EQ(hash(), before);
-  content.back() = 'y';
+  put(kSize - 1, 'y');
   EXPECT_NE(hash(), before);
-  content.back() = 'x';
-  content.front() = 'y';
+  put(kSize - 1, '\0');
+  EXPECT_EQ(hash(), before);
+  put(0, 'y');
   EXPECT_NE(hash(), before);
-  content.front() = 'x';
-  content += 'x';
+  put(0, 'x');
+  std::filesystem::resize_file(file, kSize + 1);
   EXPECT_NE(hash(), before);
 }
 
