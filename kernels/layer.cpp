@@ -26,4 +26,15 @@ std::string name_of(const LayerSpec& layer) {
       layer);
 }
 
+DType input_dtype(const LayerSpec& layer) {
+  return std::visit(
+      [](const auto& spec) {
+        if constexpr (requires { spec.kInput; })
+          return spec.kInput;
+        else
+          return DType::f32;
+      },
+      layer);
+}
+
 }  // namespace troupe::kernels

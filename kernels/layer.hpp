@@ -6,9 +6,15 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/dtype.hpp"
 #include "kernels/layers/activation.hpp"
+#include "kernels/layers/attention.hpp"
 #include "kernels/layers/batch_norm.hpp"
 #include "kernels/layers/convolution.hpp"
+#include "kernels/layers/dropout.hpp"
+#include "kernels/layers/embedding.hpp"
+#include "kernels/layers/group_norm.hpp"
+#include "kernels/layers/layer_norm.hpp"
 #include "kernels/layers/linear.hpp"
 #include "kernels/layers/parameter_spec.hpp"
 #include "kernels/layers/pooling.hpp"
@@ -25,10 +31,14 @@ namespace troupe::kernels {
 //   describe()            "convolution 'conv1'", "max pooling": for messages;
 //   output_shape(inputs)  what it makes of samples of these shapes. Errors: `shape_mismatch` naming
 //                         layer and shapes, `invalid_argument` for a size below its least;
-//   parameters(inputs)    what it learns, for inputs that output_shape() takes.
+//   parameters(inputs)    what it learns, for inputs that output_shape() takes;
 
-using LayerSpec =
-    std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, GlobalAveragePooling, Flatten, Add>;
+//   name                  what its parameters' names begin with, if it has any;
+//   kInput                the element type of its input, if that is not f32.
+
+using LayerSpec = std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, GlobalAveragePooling,
+                               Flatten, Add, Embedding, PositionEmbedding, LayerNorm, RmsNorm,
+                               GroupNorm, Gelu, Silu, Sigmoid, Tanh, Concat, Dropout, Attention>;
 
 std::string describe(const LayerSpec& layer);
 Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs);
@@ -36,6 +46,8 @@ Result<std::vector<ParameterSpec>> parameters_of(const LayerSpec& layer,
                                                  std::span<const Shape> inputs);
 /// What its parameters' names begin with; empty for layers without any.
 std::string name_of(const LayerSpec& layer);
+/// What its inputs' elements are; those of what it gives are f32.
+DType input_dtype(const LayerSpec& layer);
 
 /// A layer in its place in a model.
 struct Layer {

@@ -9,7 +9,8 @@
 namespace troupe::kernels {
 
 Result<Model> Model::build(std::string name, Shape input, std::vector<LayerSpec> layers) {
-  ModelBuilder builder(std::move(name), input);
+  const DType dtype = layers.empty() ? DType::f32 : kernels::input_dtype(layers[0]);
+  ModelBuilder builder(std::move(name), input, dtype);
   auto value = builder.input();
   for (LayerSpec& layer : layers) value = builder.add(std::move(layer), value);
   return builder.build();
@@ -20,6 +21,16 @@ const std::string& Model::name() const noexcept {
 }
 const Shape& Model::input() const noexcept {
   return data_->input;
+}
+DType Model::input_dtype() const noexcept {
+  return data_->input_dtype;
+}
+std::int64_t Model::vocabulary() const noexcept {
+  std::int64_t least = 0;
+  for (const Layer& layer : data_->layers)
+    if (const auto* embedding = std::get_if<Embedding>(&layer.spec))
+      least = least == 0 ? embedding->vocabulary : std::min(least, embedding->vocabulary);
+  return least;
 }
 const Shape& Model::output() const noexcept {
   return data_->layers.back().output;

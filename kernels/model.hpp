@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/dtype.hpp"
 #include "kernels/layer.hpp"
 #include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
@@ -36,12 +38,17 @@ struct ParameterInfo {
 /// Threads:   any.
 class Model {
 public:
-  /// Of layers one after the other. Errors: as ModelBuilder::build.
+  /// Of layers one after the other; the input is of what the first one takes. Errors: as
+  /// ModelBuilder::build.
   static Result<Model> build(std::string name, Shape input, std::vector<LayerSpec> layers);
 
   const std::string& name() const noexcept;
   /// Of one sample.
   const Shape& input() const noexcept;
+  /// Of its elements: f32, or i32 for token ids.
+  DType input_dtype() const noexcept;
+  /// Token ids of the input are 0..vocabulary()-1; 0 if it is none.
+  std::int64_t vocabulary() const noexcept;
   const Shape& output() const noexcept;
   std::span<const Layer> layers() const noexcept;
   std::span<const ParameterInfo> parameters() const noexcept;

@@ -20,9 +20,11 @@ std::size_t aligned(std::size_t floats) {
 
 }  // namespace
 
-ModelBuilder::ModelBuilder(std::string name, Shape input) : data_(std::make_shared<Model::Data>()) {
+ModelBuilder::ModelBuilder(std::string name, Shape input, DType input_dtype)
+    : data_(std::make_shared<Model::Data>()) {
   data_->name = std::move(name);
   data_->input = input;
+  data_->input_dtype = input_dtype;
 }
 ModelBuilder::ModelBuilder(ModelBuilder&&) noexcept = default;
 ModelBuilder::~ModelBuilder() = default;
@@ -47,29 +49,67 @@ Status ModelBuilder::try_add(LayerSpec spec, std::span<const Value> inputs) {
   const auto in_model = [&](const Error& error) {
     return Error{error.code, fmt::format("model '{}': {}", data_->name, error.message)};
   };
+  for (const std::size_t value : layer.from) {
+    const DType given = value == 0 ? data_->input_dtype : DType::f32;
+    if (given != input_dtype(layer.spec))
+      return in_model(Error{Code::invalid_argument,
+                            fmt::format("{} takes {}, but its input is {}", describe(layer.spec),
+                                        to_string(input_dtype(layer.spec)), to_string(given))});
+  }
   const auto output = output_shape(layer.spec, layer.inputs);
   if (!output.ok()) return in_model(output.error());
   layer.output = *output;
   const auto specs = parameters_of(layer.spec, layer.inputs);
   if (!specs.ok()) return in_model(specs.error());
   for (const ParameterSpec& parameter : *specs) {
-    ParameterInfo info;
-    info.name = fmt::format("{}.{}", name_of(layer.spec), parameter.name);
-    if (std::ranges::find(data_->parameters, info.name, &ParameterInfo::name) !=
-        data_->parameters.end())
-      return Error{Code::invalid_argument,
-                   fmt::format("model '{}' has two layers named '{}'; give each its own name",
-                               data_->name, name_of(layer.spec))};
-    info.shape = parameter.shape;
-    info.elements = static_cast<std::size_t>(parameter.shape.elements());
-    info.initial = parameter.initial;
-    info.kind = parameter.kind;
-    info.momentum = parameter.momentum;
-    layer.parameters.push_back(data_->parameters.size());
-    data_->parameters.push_back(std::move(info));
+    const auto index = parameter.tied_to.empty() ? add_parameter(layer.spec, parameter)
+                                                 : find_tied(layer.spec, parameter);
+    if (!index.ok()) return in_model(index.error());
+    layer.parameters.push_back(*index);
   }
   data_->layers.push_back(std::move(layer));
   return {};
+}
+
+Result<std::size_t> ModelBuilder::add_parameter(const LayerSpec& layer,
+                                                const ParameterSpec& parameter) {
+  ParameterInfo info;
+  info.name = fmt::format("{}.{}", name_of(layer), parameter.name);
+  if (std::ranges::find(data_->parameters, info.name, &ParameterInfo::name) !=
+      data_->parameters.end())
+    return Error{
+        Code::invalid_argument,
+        fmt::format("there are two layers named '{}'; give each its own name", name_of(layer))};
+  info.shape = parameter.shape;
+  info.elements = static_cast<std::size_t>(parameter.shape.elements());
+  info.initial = parameter.initial;
+  info.kind = parameter.kind;
+  info.momentum = parameter.momentum;
+  data_->parameters.push_back(std::move(info));
+  return data_->parameters.size() - 1;
+}
+
+Result<std::size_t> ModelBuilder::find_tied(const LayerSpec& layer,
+                                            const ParameterSpec& parameter) const {
+  // Only their kernels add to a gradient that is there.
+  const auto owner = std::ranges::find_if(data_->layers, [&](const Layer& other) {
+    return (std::holds_alternative<Linear>(other.spec) ||
+            std::holds_alternative<Embedding>(other.spec)) &&
+           data_->parameters[other.parameters[0]].name == parameter.tied_to;
+  });
+  if (owner == data_->layers.end())
+    return Error{Code::invalid_argument,
+                 fmt::format("{}: its {} is tied to '{}', but no linear layer or embedding before "
+                             "it has a weight of that name",
+                             describe(layer), parameter.name, parameter.tied_to)};
+  const std::size_t index = owner->parameters[0];
+  const Shape& shape = data_->parameters[index].shape;
+  if (shape != parameter.shape)
+    return Error{Code::shape_mismatch,
+                 fmt::format("{}: its {} is {}, but '{}', which it is tied to, is {}",
+                             describe(layer), parameter.name, to_string(parameter.shape),
+                             parameter.tied_to, to_string(shape))};
+  return index;
 }
 
 /// Gives every parameter its place, and sorts them by it.

@@ -30,7 +30,7 @@ public:
     std::size_t index = 0;
   };
 
-  ModelBuilder(std::string name, Shape input);
+  ModelBuilder(std::string name, Shape input, DType input_dtype = DType::f32);
   ModelBuilder(ModelBuilder&&) noexcept;
   ~ModelBuilder();
 
@@ -42,12 +42,16 @@ public:
   const Shape& shape(Value value) const noexcept;
 
   /// The model whose output is what the last layer gives. Errors: `shape_mismatch` naming layer and
-  /// shapes where layers do not fit each other; `invalid_argument` for no layers, a bad size, two
-  /// parameters of one name, or a layer whose output nobody uses.
+  /// shapes where layers do not fit each other, or a parameter the one that it is tied to;
+  /// `invalid_argument` for no layers, a layer of token ids on numbers or of numbers on token ids,
+  /// a bad size, two parameters of one name, a tie to what no earlier linear layer or embedding
+  /// has, or a layer whose output nobody uses.
   Result<Model> build();
 
 private:
   Status try_add(LayerSpec spec, std::span<const Value> inputs);
+  Result<std::size_t> add_parameter(const LayerSpec& layer, const ParameterSpec& parameter);
+  Result<std::size_t> find_tied(const LayerSpec& layer, const ParameterSpec& parameter) const;
   void place_parameters();
 
   std::shared_ptr<Model::Data> data_;

@@ -34,6 +34,7 @@ constexpr Entry kModels[] = {
      [](const ModelConfig& c) {
        return models::resnet({"resnet101", {3, 4, 23, 3}, true}, c);
      }},
+    {"gpt", models::gpt},
 };
 
 }  // namespace

@@ -10,6 +10,16 @@
 
 namespace troupe::kernels {
 
+/// The size of a decoder; the defaults are GPT-2's smallest.
+struct GptSize {
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t width = 768;     ///< a multiple of the heads
+  std::int64_t context = 1024;  ///< tokens of a sample
+  std::int64_t vocabulary = 50257;
+  float dropout = 0.0f;  ///< of the embeddings and of what each half of a layer adds
+};
+
 /// What can be chosen about a model by name.
 struct ModelConfig {
   Shape input{1, 28, 28};  ///< lenet5 needs [1, 28, 28]
@@ -19,15 +29,20 @@ struct ModelConfig {
   /// CIFAR experiments of the paper.
   bool small_images = false;
   std::int64_t width = 64;  ///< resnet: channels of its first stage; others have 2, 4 and 8 times as many
+  GptSize gpt = {};  ///< gpt, which takes nothing else
 };
 
-/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50" or "resnet101". Errors: `not_found` with the
-/// names that are there, or as ModelBuilder::build.
+/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101" or "gpt". Errors: `not_found`
+/// with the names that are there, or as ModelBuilder::build.
 ///
 /// lenet5: conv1 (6 of 5x5, padding 2), conv2 (16 of 5x5), each with ReLU and 2x2 max pooling; fc1
 /// (120), fc2 (84), fc3 (classes). mlp: fc1, fc2, ... with ReLU between.
 /// resnet: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (2015), with the
 /// stride of a bottleneck in its 3x3 convolution; parameters are named as torchvision's.
+/// gpt: Radford et al., "Language models are unsupervised multitask learners" (2019): a decoder
+/// with the norms before attention and MLP, learned positions and a head tied to the embedding.
+/// From token ids [context] to [context, vocabulary]. Parameters are named as in the published
+/// checkpoints of GPT-2, whose weights of linear layers are the transpose, [in, out], of ours.
 Result<Model> make_model(std::string_view name, const ModelConfig& config = {});
 
 }  // namespace troupe::kernels

@@ -13,6 +13,18 @@ enum class Operation : std::uint8_t {
   max_pooling,
   average_pooling,
   add,
+  embedding,
+  position_embedding,
+  layer_norm,
+  rms_norm,
+  group_norm,
+  gelu,
+  silu,
+  sigmoid,
+  tanh,
+  concat,
+  dropout,
+  attention,
   alias,  ///< the same elements under another shape
   // Several layers in one.
   convolution_relu_max_pooling,

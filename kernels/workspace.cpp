@@ -19,8 +19,10 @@ namespace {
 
 // Networks of so many batch sizes are kept: a job's batch, its last and smaller one, evaluation.
 constexpr std::size_t kNetworksKept = 5;
-// Samples of one pass of evaluate and predict: enough to be fast, small enough for the cache.
+// Samples of one pass of evaluate and predict: enough to be fast, small enough for the cache; and
+// rows of logits, of which a sample may have many.
 constexpr std::int64_t kEvaluationBatch = 128;
+constexpr std::int64_t kEvaluationRows = 2048;
 
 /// Zeros the floats between the parameters.
 void clear_padding(const Model& model, std::span<float> values) {
@@ -77,6 +79,10 @@ Status WorkspaceOptions::validate() const {
     if (!(deviation > 0.0f && std::isfinite(deviation)))
       return {Code::invalid_argument,
               fmt::format("input_deviation is {}, but must be above 0", deviation)};
+  if (!(label_smoothing >= 0.0f && label_smoothing < 1.0f))
+    return {
+        Code::invalid_argument,
+        fmt::format("label_smoothing is {}, but must be at least 0 and below 1", label_smoothing)};
   if (device != Device::cpu)
     return {Code::not_supported,
             fmt::format("this build has no {} backend; use device cpu", to_string(device))};
@@ -90,12 +96,23 @@ struct Workspace::State {
         pixels(pixel_tables(options)) {}
 
   Status check_parameters(const Parameters& parameters) const;
+  Status check_input(const Tensor& input) const;
   Status check_images(const Tensor& images) const;
+  Status check_ids(const Tensor& ids) const;
+  /// Labels of one sample.
+  std::int64_t rows() const { return model.output().rank() == 1 ? 1 : model.output()[0]; }
+  std::int64_t classes() const { return model.output()[model.output().rank() - 1]; }
+  std::int64_t evaluation_batch() const {
+    return std::clamp<std::int64_t>(kEvaluationRows / rows(), 1, kEvaluationBatch);
+  }
+  LossOptions loss_options() const {
+    return {options.label_smoothing, options.ignored_label, options.threads};
+  }
   Status read_labels(const Tensor& tensor, std::int64_t batch);
   Result<Network*> network(std::int64_t batch, Mode mode);
-  void load(const Tensor& images, std::int64_t first, std::span<float> input) const;
+  void load(const Tensor& images, std::int64_t first, Network& net) const;
   Status forward(Network& net, const Parameters& parameters, const Tensor& images,
-                 std::int64_t first);
+                 std::int64_t first, const PassKey& key = {});
 
   Model model;
   WorkspaceOptions options;
@@ -116,6 +133,30 @@ Status Workspace::State::check_parameters(const Parameters& parameters) const {
                       parameters.model().name(), model.name())};
 }
 
+Status Workspace::State::check_input(const Tensor& input) const {
+  return model.input_dtype() == DType::i32 ? check_ids(input) : check_images(input);
+}
+
+Status Workspace::State::check_ids(const Tensor& ids) const {
+  const Shape& shape = ids.shape();
+  if (shape.rank() == 0 || shape.without_first() != model.input() || shape[0] == 0 ||
+      ids.dtype() != DType::i32)
+    return {Code::shape_mismatch,
+            fmt::format("model '{}' needs token ids i32 [batch] + {} with a batch of at least 1, "
+                        "not {}",
+                        model.name(), to_string(model.input()), describe(ids))};
+  const std::int64_t vocabulary = model.vocabulary();
+  const auto values = ids.data<std::int32_t>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] < 0 || values[i] >= vocabulary) {
+      const auto sample = static_cast<std::size_t>(model.input().elements());
+      return {Code::invalid_argument,
+              fmt::format("token {} of sample {} is {}, but model '{}' has a vocabulary of 0 to {}",
+                          i % sample, i / sample, values[i], model.name(), vocabulary - 1)};
+    }
+  return {};
+}
+
 Status Workspace::State::check_images(const Tensor& images) const {
   const Shape& shape = images.shape();
   const Shape& want = model.input();
@@ -132,22 +173,25 @@ Status Workspace::State::check_images(const Tensor& images) const {
 }
 
 Status Workspace::State::read_labels(const Tensor& tensor, std::int64_t batch) {
-  if (tensor.shape() != Shape{batch} ||
-      (tensor.dtype() != DType::u8 && tensor.dtype() != DType::i32))
-    return {Code::shape_mismatch, fmt::format("{} images need labels u8 or i32 [{}], not {}", batch,
-                                              batch, describe(tensor))};
+  const bool fits = tensor.shape() == Shape{batch * rows()} ||
+                    (model.output().rank() == 2 && tensor.shape() == Shape{batch, rows()});
+  if (!fits || (tensor.dtype() != DType::u8 && tensor.dtype() != DType::i32))
+    return {Code::shape_mismatch,
+            fmt::format("{} samples need labels u8 or i32 {}, not {}", batch,
+                        model.output().rank() == 1 ? to_string(Shape{batch})
+                                                   : to_string(Shape{batch, rows()}),
+                        describe(tensor))};
   labels.resize(tensor.elements());
   if (tensor.dtype() == DType::u8) {
     std::ranges::copy(tensor.data<std::uint8_t>(), labels.begin());
   } else {
     std::ranges::copy(tensor.data<std::int32_t>(), labels.begin());
   }
-  const std::int64_t classes = model.output()[0];
   for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0 || labels[i] >= classes)
+    if ((labels[i] < 0 || labels[i] >= classes()) && labels[i] != options.ignored_label)
       return {Code::invalid_argument,
               fmt::format("label {} of the batch is {}, but model '{}' has classes 0 to {}", i,
-                          labels[i], model.name(), classes - 1)};
+                          labels[i], model.name(), classes() - 1)};
   return {};
 }
 
@@ -166,9 +210,14 @@ Result<Network*> Workspace::State::network(std::int64_t batch, Mode mode) {
   return &cached.front().network;
 }
 
-void Workspace::State::load(const Tensor& images, std::int64_t first,
-                            std::span<float> input) const {
+void Workspace::State::load(const Tensor& images, std::int64_t first, Network& net) const {
   const auto skip = static_cast<std::size_t>(first * model.input().elements());
+  if (images.dtype() == DType::i32) {
+    const auto ids = net.ids();
+    std::ranges::copy(images.data<std::int32_t>().subspan(skip, ids.size()), ids.begin());
+    return;
+  }
+  const std::span<float> input = net.input();
   if (images.dtype() == DType::f32) {
     std::memcpy(input.data(), images.data<float>().subspan(skip).data(), input.size_bytes());
     return;
@@ -184,9 +233,9 @@ void Workspace::State::load(const Tensor& images, std::int64_t first,
 }
 
 Status Workspace::State::forward(Network& net, const Parameters& parameters, const Tensor& images,
-                                 std::int64_t first) {
-  load(images, first, net.input());
-  return net.forward(parameters.values());
+                                 std::int64_t first, const PassKey& key) {
+  load(images, first, net);
+  return net.forward(parameters.values(), key);
 }
 
 Workspace::Workspace(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -203,9 +252,10 @@ const WorkspaceOptions& Workspace::options() const noexcept {
 
 Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
   TROUPE_TRY(options.validate());
-  if (model.output().rank() != 1)
+  if (model.output().rank() != 1 && model.output().rank() != 2)
     return Error{Code::shape_mismatch,
-                 fmt::format("model '{}' gives {}, but its output must be [classes]; flatten it",
+                 fmt::format("model '{}' gives {}, but its output must be [classes] or [tokens, "
+                             "classes]; flatten it",
                              model.name(), to_string(model.output()))};
   TROUPE_TRY(check_channels("input_mean", options.input_mean, model));
   TROUPE_TRY(check_channels("input_deviation", options.input_deviation, model));
@@ -214,9 +264,9 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
                                               const Tensor& labels, std::span<float> gradients,
-                                              const GradientReady& ready) {
+                                              const GradientReady& ready, const PassKey& key) {
   TROUPE_TRY(state_->check_parameters(parameters));
-  TROUPE_TRY(state_->check_images(images));
+  TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
   TROUPE_TRY(state_->read_labels(labels, batch));
   if (gradients.size() != model().flat_size())
@@ -225,9 +275,9 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
                              model().name(), model().flat_size(), gradients.size())};
   TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
   clear_padding(model(), gradients);
-  TROUPE_TRY(state_->forward(*net, parameters, images, 0));
-  const LossStats stats = softmax_cross_entropy(net->output(), model().output()[0], state_->labels,
-                                                net->output_gradient());
+  TROUPE_TRY(state_->forward(*net, parameters, images, 0, key));
+  const LossStats stats = softmax_cross_entropy(net->output(), state_->classes(), state_->labels,
+                                                net->output_gradient(), state_->loss_options());
   TROUPE_TRY(net->backward(parameters.values(), gradients, ready));
   return stats;
 }
@@ -235,30 +285,34 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
 Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& images,
                                       const Tensor& labels) {
   TROUPE_TRY(state_->check_parameters(parameters));
-  TROUPE_TRY(state_->check_images(images));
+  TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
   TROUPE_TRY(state_->read_labels(labels, samples));
   const std::span<const std::int32_t> all_labels = state_->labels;
   LossStats stats;
-  for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
-    const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
+  const std::int64_t most = state_->evaluation_batch();
+  for (std::int64_t first = 0; first < samples; first += most) {
+    const std::int64_t batch = std::min(most, samples - first);
     TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
     TROUPE_TRY(state_->forward(*net, parameters, images, first));
-    stats += softmax_cross_entropy(
-        net->output(), model().output()[0],
-        all_labels.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch)), {});
+    stats +=
+        softmax_cross_entropy(net->output(), state_->classes(),
+                              all_labels.subspan(static_cast<std::size_t>(first * state_->rows()),
+                                                 static_cast<std::size_t>(batch * state_->rows())),
+                              {}, state_->loss_options());
   }
   return stats;
 }
 
 Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& images) {
   TROUPE_TRY(state_->check_parameters(parameters));
-  TROUPE_TRY(state_->check_images(images));
+  TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
-  TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, Shape{samples, model().output()[0]}));
+  TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, model().output().with_first(samples)));
   auto out = logits.data<float>();
-  for (std::int64_t first = 0; first < samples; first += kEvaluationBatch) {
-    const std::int64_t batch = std::min(kEvaluationBatch, samples - first);
+  const std::int64_t most = state_->evaluation_batch();
+  for (std::int64_t first = 0; first < samples; first += most) {
+    const std::int64_t batch = std::min(most, samples - first);
     TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
     TROUPE_TRY(state_->forward(*net, parameters, images, first));
     std::ranges::copy(net->output(), out.begin());

@@ -19,6 +19,13 @@ bool use_portable(const KernelRequest& request, bool faster) {
   return faster && request.threads == 1;
 }
 
+/// Whether a linear layer is one of features alone, with a weight of its own: what the loops over
+/// groups of samples, and the library's kernel for it, are for.
+bool is_plain_linear(const KernelRequest& request) {
+  const auto& spec = std::get<Linear>(request.layers[0].spec);
+  return request.layers[0].input().rank() == 1 && spec.tied_to.empty() && !request.adds_gradient(0);
+}
+
 /// Few channels leave the library's channel blocks empty; many fill them, and make our groups of
 /// samples too large for the cache.
 bool convolution_is_faster(const KernelRequest& request) {
@@ -47,6 +54,9 @@ MadeKernel make_fused_convolution(const KernelRequest& request) {
 }
 
 MadeKernel make_linear(const KernelRequest& request) {
+  if (!is_plain_linear(request))
+    return request.choice == KernelChoice::portable ? MadeKernel(nullptr)
+                                                    : make_gemm_linear(request);
   return use_portable(request, linear_is_faster(request)) ? make_portable_linear(request)
                                                           : make_dnnl_linear(request);
 }
@@ -80,6 +90,18 @@ constexpr Entry kKernels[] = {
     {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},
     {Operation::average_pooling, DType::f32, make_pooling},
+    {Operation::embedding, DType::f32, make_embedding},
+    {Operation::position_embedding, DType::f32, make_position_embedding},
+    {Operation::layer_norm, DType::f32, make_layer_norm},
+    {Operation::rms_norm, DType::f32, make_layer_norm},
+    {Operation::group_norm, DType::f32, make_group_norm},
+    {Operation::gelu, DType::f32, make_activation},
+    {Operation::silu, DType::f32, make_activation},
+    {Operation::sigmoid, DType::f32, make_activation},
+    {Operation::tanh, DType::f32, make_activation},
+    {Operation::concat, DType::f32, make_concat},
+    {Operation::dropout, DType::f32, make_dropout},
+    {Operation::attention, DType::f32, make_attention},
 };
 
 }  // namespace

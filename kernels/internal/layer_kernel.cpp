@@ -1,5 +1,7 @@
 #include "kernels/internal/layer_kernel.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "kernels/cpu/internal/backend.hpp"
@@ -14,6 +16,14 @@ Activation interleaved_activation(const Shape& shape) {
   const std::int64_t groups = (shape[0] + kLanes - 1) / kLanes;
   const auto floats = static_cast<std::size_t>(groups * kLanes * shape.without_first().elements());
   return {shape, Activation::Layout::interleaved, floats, {}};
+}
+
+bool KernelRequest::adds_gradient(std::size_t parameter) const {
+  const std::size_t index = layers[0].parameters[parameter];
+  const Layer* const end = model.layers().data() + model.layers().size();
+  return std::any_of(layers.data() + layers.size(), end, [&](const Layer& later) {
+    return std::ranges::find(later.parameters, index) != later.parameters.end();
+  });
 }
 
 KernelMaker find_kernel(const KernelKey& key) noexcept {

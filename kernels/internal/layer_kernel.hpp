@@ -11,6 +11,7 @@
 #include "kernels/layer.hpp"
 #include "kernels/model.hpp"
 #include "kernels/operation.hpp"
+#include "kernels/pass_key.hpp"
 #include "kernels/shape.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
@@ -39,9 +40,11 @@ Activation interleaved_activation(const Shape& shape);
 
 /// The inputs of a pass, one for each of the kernel's.
 struct ForwardPass {
+  /// Where they are i32, as Embedding's, the same memory holds those.
   std::span<const float* const> inputs;
   const float* parameters;  ///< all of the model's
   float* output;
+  PassKey key = {};
 
   const float* input() const noexcept { return inputs[0]; }
 };
@@ -51,7 +54,8 @@ struct BackwardPass {
   const float* output;                   ///< as the forward pass left it, if it is used
   const float* output_gradient;
   const float* parameters;
-  float* gradients;                         ///< all of the model's; the layer overwrites its own
+  /// All of the model's; the layer overwrites its own, but see KernelRequest::adds_gradient.
+  float* gradients;
   std::span<float* const> input_gradients;  ///< to be overwritten; null unless asked for
 
   const float* input() const noexcept { return inputs[0]; }
@@ -134,6 +138,13 @@ struct KernelRequest {
   std::size_t offset_of(std::size_t parameter) const {
     return model.parameters()[layers[0].parameters[parameter]].offset;
   }
+  /// The (first) layer's place in the model.
+  std::size_t layer_index() const {
+    return static_cast<std::size_t>(layers.data() - model.layers().data());
+  }
+  /// Whether a later layer has that parameter too: its gradient is there before this one's, which
+  /// is then to be added to it.
+  bool adds_gradient(std::size_t parameter) const;
 };
 
 /// A kernel, or null from a maker that does not handle these layers.

@@ -12,6 +12,7 @@ namespace troupe::kernels {
 struct Model::Data {
   std::string name;
   Shape input;
+  DType input_dtype = DType::f32;
   std::vector<Layer> layers;
   std::vector<ParameterInfo> parameters;
   std::size_t flat_size = 0;

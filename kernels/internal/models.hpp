@@ -11,6 +11,8 @@ namespace troupe::kernels::models {
 Result<Model> lenet5(const ModelConfig& config);
 Result<Model> mlp(const ModelConfig& config);
 
+Result<Model> gpt(const ModelConfig& config);
+
 struct ResNetSize {
   std::string name;
   std::array<std::int64_t, 4> blocks;  ///< of each stage

@@ -24,6 +24,18 @@ struct OperationOf {
   Operation operator()(const GlobalAveragePooling&) const { return Operation::average_pooling; }
   Operation operator()(const Flatten&) const { return Operation::alias; }
   Operation operator()(const Add&) const { return Operation::add; }
+  Operation operator()(const Embedding&) const { return Operation::embedding; }
+  Operation operator()(const PositionEmbedding&) const { return Operation::position_embedding; }
+  Operation operator()(const LayerNorm&) const { return Operation::layer_norm; }
+  Operation operator()(const RmsNorm&) const { return Operation::rms_norm; }
+  Operation operator()(const GroupNorm&) const { return Operation::group_norm; }
+  Operation operator()(const Gelu&) const { return Operation::gelu; }
+  Operation operator()(const Silu&) const { return Operation::silu; }
+  Operation operator()(const Sigmoid&) const { return Operation::sigmoid; }
+  Operation operator()(const Tanh&) const { return Operation::tanh; }
+  Operation operator()(const Concat&) const { return Operation::concat; }
+  Operation operator()(const Dropout&) const { return Operation::dropout; }
+  Operation operator()(const Attention&) const { return Operation::attention; }
 };
 
 Operation operation_of(const Layer& layer) {
@@ -71,6 +83,7 @@ struct Network::Builder {
   std::int64_t batch;
   std::vector<std::size_t> consumers;  ///< of each of the model's values
   std::vector<std::size_t> value_of;   ///< the model's value -> ours
+  std::vector<bool> has_step = std::vector<bool>(network.model_.parameters().size());
   /// Values that were reordered before, by the layout that was wanted.
   std::vector<std::pair<std::size_t, std::size_t>> reordered = {};
 
@@ -171,11 +184,15 @@ struct Network::Builder {
                        std::span<const Layer> layers) {
     Step step;
     for (const Layer& layer : layers)
-      for (const std::size_t index : layer.parameters)
-        if (network.model_.parameters()[index].kind == ParameterKind::trained)
-          step.parameters.push_back(index);
-    std::ranges::sort(step.parameters, std::greater<>());
-    Value value{kernel->output(), !step.parameters.empty(), 0, {}};
+      for (const std::size_t index : layer.parameters) {
+        if (network.model_.parameters()[index].kind != ParameterKind::trained) continue;
+        step.trained = true;
+        // Of a parameter that earlier layers have too, theirs is added later.
+        if (!has_step[index]) step.completes.push_back(index);
+        has_step[index] = true;
+      }
+    std::ranges::sort(step.completes, std::greater<>());
+    Value value{kernel->output(), step.trained, 0, {}};
     for (const std::size_t input : inputs)
       value.wants_gradient = value.wants_gradient || network.values_[input].wants_gradient;
     step.kernel = std::move(kernel);
@@ -267,7 +284,7 @@ void Network::plan_backward(bool input_gradient) {
     const bool wanted = std::ranges::any_of(
         step.inputs, [&](std::size_t input) { return values_[input].wants_gradient; });
     // Before the first layer with parameters there is nothing to do.
-    if (!gradient[step.output] || (!wanted && step.parameters.empty())) continue;
+    if (!gradient[step.output] || (!wanted && !step.trained)) continue;
     step.runs_backward = !traits.passes_gradient;
     step.output_gradient = *gradient[step.output];
     arena_.use(step.output_gradient, time);
@@ -328,7 +345,13 @@ bool Network::uses_library() const noexcept {
   return std::ranges::any_of(steps_, [](const Step& x) { return x.kernel->uses_library(); });
 }
 
-Status Network::forward(std::span<const float> parameters) {
+std::span<std::int32_t> Network::ids() noexcept {
+  const Value& value = values_.front();
+  return {reinterpret_cast<std::int32_t*>(memory_.data() + arena_.offset(value.block)),
+          value.activation.floats};
+}
+
+Status Network::forward(std::span<const float> parameters, const PassKey& key) {
   std::vector<const float*> inputs;
   for (Step& step : steps_) {
     if (step.kernel->traits().alias) continue;
@@ -336,7 +359,8 @@ Status Network::forward(std::span<const float> parameters) {
     for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
     TROUPE_TRY(step.kernel->forward({.inputs = inputs,
                                      .parameters = parameters.data(),
-                                     .output = at(values_[step.output].block)}));
+                                     .output = at(values_[step.output].block),
+                                     .key = key}));
   }
   return {};
 }
@@ -359,7 +383,7 @@ Status Network::backward(std::span<const float> parameters, std::span<float> gra
   for (std::size_t i = steps_.size(); i-- > 0;) {
     TROUPE_TRY(run_backward(steps_[i], parameters, gradients));
     if (!ready) continue;
-    for (std::size_t index : steps_[i].parameters) ready(model_.parameters()[index]);
+    for (std::size_t index : steps_[i].completes) ready(model_.parameters()[index]);
   }
   return {};
 }

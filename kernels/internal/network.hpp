@@ -12,6 +12,7 @@
 #include "kernels/internal/arena.hpp"
 #include "kernels/internal/layer_kernel.hpp"
 #include "kernels/model.hpp"
+#include "kernels/pass_key.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
@@ -40,6 +41,8 @@ public:
   /// Where to put the samples before `forward`, and where the output is after it (until
   /// `backward`): row-major, batch first.
   std::span<float> input() noexcept { return floats(values_.front()); }
+  /// The same place for a model of token ids.
+  std::span<std::int32_t> ids() noexcept;
   std::span<const float> output() const noexcept { return floats(values_[output_]); }
 
   /// Whether any of its layers is computed by a vendor's library.
@@ -49,7 +52,7 @@ public:
   /// Bytes that kernels share for what they need during a call.
   std::size_t scratch_bytes() const noexcept { return scratch_->size(); }
 
-  Status forward(std::span<const float> parameters);
+  Status forward(std::span<const float> parameters, const PassKey& key = {});
 
   /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
   /// after it (if it was asked for): row-major. Training only.
@@ -80,9 +83,11 @@ private:
   };
   struct Step {
     std::unique_ptr<LayerKernel> kernel;
-    std::vector<std::size_t> inputs;      ///< values
-    std::size_t output = 0;               ///< value
-    std::vector<std::size_t> parameters;  ///< trained ones: indices into the model's, last first
+    std::vector<std::size_t> inputs;  ///< values
+    std::size_t output = 0;           ///< value
+    bool trained = false;             ///< whether it has parameters that are
+    /// Those of them whose gradient is final after this step: indices into the model's, last first.
+    std::vector<std::size_t> completes;
     // The backward pass.
     bool runs_backward = false;
     std::size_t output_gradient = 0;     ///< block

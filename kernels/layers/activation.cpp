@@ -4,12 +4,44 @@
 
 namespace troupe::kernels {
 
-Result<Shape> Relu::output_shape(std::span<const Shape> inputs) const {
-  TROUPE_TRY(layers::require_inputs(describe(), inputs, 1));
+namespace {
+
+Result<Shape> same_shape(const std::string& what, std::span<const Shape> inputs) {
+  TROUPE_TRY(layers::require_inputs(what, inputs, 1));
   return inputs[0];
 }
 
+}  // namespace
+
+Result<Shape> Relu::output_shape(std::span<const Shape> inputs) const {
+  return same_shape(describe(), inputs);
+}
+Result<Shape> Gelu::output_shape(std::span<const Shape> inputs) const {
+  return same_shape(describe(), inputs);
+}
+Result<Shape> Silu::output_shape(std::span<const Shape> inputs) const {
+  return same_shape(describe(), inputs);
+}
+Result<Shape> Sigmoid::output_shape(std::span<const Shape> inputs) const {
+  return same_shape(describe(), inputs);
+}
+Result<Shape> Tanh::output_shape(std::span<const Shape> inputs) const {
+  return same_shape(describe(), inputs);
+}
+
 Result<std::vector<ParameterSpec>> Relu::parameters(std::span<const Shape>) const {
+  return std::vector<ParameterSpec>{};
+}
+Result<std::vector<ParameterSpec>> Gelu::parameters(std::span<const Shape>) const {
+  return std::vector<ParameterSpec>{};
+}
+Result<std::vector<ParameterSpec>> Silu::parameters(std::span<const Shape>) const {
+  return std::vector<ParameterSpec>{};
+}
+Result<std::vector<ParameterSpec>> Sigmoid::parameters(std::span<const Shape>) const {
+  return std::vector<ParameterSpec>{};
+}
+Result<std::vector<ParameterSpec>> Tanh::parameters(std::span<const Shape>) const {
   return std::vector<ParameterSpec>{};
 }
 

@@ -14,9 +14,7 @@ Result<Shape> BatchNorm::output_shape(std::span<const Shape> inputs) const {
   const std::string what = describe();
   TROUPE_TRY(layers::require_inputs(what, inputs, 1));
   TROUPE_TRY(layers::require_image(what, inputs[0]));
-  if (!(epsilon > 0.0f && epsilon < 1.0f))
-    return Error{Code::invalid_argument,
-                 fmt::format("{}: epsilon is {}, but must be above 0 and below 1", what, epsilon)};
+  TROUPE_TRY(layers::require_epsilon(what, epsilon));
   if (!(momentum > 0.0f && momentum <= 1.0f))
     return Error{
         Code::invalid_argument,

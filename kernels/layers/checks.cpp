@@ -1,5 +1,7 @@
 #include "kernels/layers/checks.hpp"
 
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace troupe::kernels::layers {
@@ -38,6 +40,32 @@ Status require_image(std::string_view what, const Shape& input) {
   if (input.rank() == 3 && input.elements() > 0) return {};
   return {Code::shape_mismatch, fmt::format("{}: input must be [channels, height, width], not {}",
                                             what, to_string(input))};
+}
+
+Status require_features(std::string_view what, const Shape& input) {
+  if (input.rank() > 0 && input.rank() < Shape::kMaxRank && input.elements() > 0) return {};
+  return {Code::shape_mismatch,
+          fmt::format("{}: input must be [..., features] of 1 to {} axes, not {}", what,
+                      Shape::kMaxRank - 1, to_string(input))};
+}
+
+Status require_tokens(std::string_view what, const Shape& input) {
+  if (input.rank() == 2 && input.elements() > 0) return {};
+  return {Code::shape_mismatch,
+          fmt::format("{}: input must be [tokens, features], not {}", what, to_string(input))};
+}
+
+Status require_epsilon(std::string_view what, float epsilon) {
+  if (epsilon > 0.0f && epsilon < 1.0f) return {};
+  return {Code::invalid_argument,
+          fmt::format("{}: epsilon is {}, but must be above 0 and below 1", what, epsilon)};
+}
+
+Result<Shape> with_last(std::string_view what, const Shape& input, std::int64_t size) {
+  TROUPE_TRY(require_features(what, input));
+  std::vector<std::int64_t> dims(input.dims().begin(), input.dims().end());
+  dims.back() = size;
+  return Shape::checked(dims);
 }
 
 Result<Shape> slide(std::string_view what, const Shape& input, std::int64_t channels,

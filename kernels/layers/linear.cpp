@@ -14,11 +14,7 @@ Result<Shape> Linear::output_shape(std::span<const Shape> inputs) const {
   const std::string what = describe();
   TROUPE_TRY(layers::require_inputs(what, inputs, 1));
   TROUPE_TRY(layers::require_size(what, "out_features", out_features, 1));
-  if (inputs[0].rank() != 1 || inputs[0].elements() == 0)
-    return Error{Code::shape_mismatch,
-                 fmt::format("{}: input must be [features], not {}; flatten it first", what,
-                             to_string(inputs[0]))};
-  return Shape{out_features};
+  return layers::with_last(what, inputs[0], out_features);
 }
 
 Result<std::vector<ParameterSpec>> Linear::parameters(std::span<const Shape> inputs) const {
@@ -27,7 +23,8 @@ Result<std::vector<ParameterSpec>> Linear::parameters(std::span<const Shape> inp
   TROUPE_ASSIGN(const Shape weight, Shape::checked(dims));
   const Initial by_fan_in = Initial::by_fan_in(in);
   std::vector<ParameterSpec> list{{"weight", weight, initial.value_or(by_fan_in)}};
-  if (bias) list.push_back({"bias", Shape{out_features}, by_fan_in});
+  list[0].tied_to = tied_to;
+  if (bias) list.push_back({"bias", Shape{out_features}, initial_bias.value_or(by_fan_in)});
   return list;
 }
 

@@ -44,6 +44,9 @@ struct ParameterSpec {
   ParameterKind kind = ParameterKind::trained;
   /// statistic: the share of the newest batch in the mean.
   float momentum = 0.0f;
+  /// The full name of an earlier layer's parameter of this shape that this one is, if it is none of
+  /// its own: then all but the shape is that one's.
+  std::string tied_to = {};
 };
 
 }  // namespace troupe::kernels

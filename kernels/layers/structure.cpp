@@ -27,4 +27,31 @@ Result<std::vector<ParameterSpec>> Add::parameters(std::span<const Shape>) const
   return std::vector<ParameterSpec>{};
 }
 
+Result<Shape> Concat::output_shape(std::span<const Shape> inputs) const {
+  if (inputs.empty())
+    return Error{Code::invalid_argument, "concat has no inputs, but needs at least 1"};
+  const auto rank = static_cast<std::int64_t>(inputs[0].rank());
+  if (axis < 0 || axis >= rank)
+    return Error{Code::invalid_argument, fmt::format("concat: axis is {}, but the inputs have {}",
+                                                     axis, to_string(inputs[0]))};
+  const auto at = static_cast<std::size_t>(axis);
+  std::vector<std::int64_t> dims(inputs[0].dims().begin(), inputs[0].dims().end());
+  dims[at] = 0;
+  for (const Shape& input : inputs) {
+    bool alike = input.rank() == inputs[0].rank();
+    for (std::size_t i = 0; alike && i < dims.size(); ++i)
+      alike = i == at || input[i] == inputs[0][i];
+    if (!alike)
+      return Error{Code::shape_mismatch,
+                   fmt::format("concat: inputs are {} and {}, but must be alike except on axis {}",
+                               to_string(inputs[0]), to_string(input), axis)};
+    dims[at] += input[at];
+  }
+  return Shape::checked(dims);
+}
+
+Result<std::vector<ParameterSpec>> Concat::parameters(std::span<const Shape>) const {
+  return std::vector<ParameterSpec>{};
+}
+
 }  // namespace troupe::kernels

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,16 @@ struct Flatten {
 /// The sum of two inputs of one shape, element by element.
 struct Add {
   std::string describe() const { return "add"; }
+  Result<Shape> output_shape(std::span<const Shape> inputs) const;
+  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
+};
+
+/// Inputs one after the other along an axis of a sample: [2, 4, 4] and [3, 4, 4] along axis 0 are
+/// [5, 4, 4]. All other axes are alike.
+struct Concat {
+  std::int64_t axis = 0;
+
+  std::string describe() const { return "concat"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
   Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };

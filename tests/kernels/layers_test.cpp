@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/model_builder.hpp"
+#include "kernels/models.hpp"
 #include "tests/kernels/gradient_check.hpp"
 
 namespace troupe::kernels {
@@ -150,6 +151,103 @@ TEST_P(LibraryLayers, convolution_with_dilation) {
 }
 TEST_P(LibraryLayers, linear_without_a_bias) {
   check({7}, {Linear{.name = "l", .out_features = 5, .bias = false}});
+}
+TEST_P(LibraryLayers, linear_on_tokens) {
+  check({5, 7}, {Linear{"l", 6}});
+}
+TEST_P(LibraryLayers, linear_on_many_tokens_of_several_axes) {
+  check({3, 40, 33}, {Linear{.name = "l", .out_features = 17, .bias = false}}, 2);
+}
+TEST_P(LibraryLayers, linear_layers_that_share_a_weight) {
+  check({6},
+        {Linear{"a", 6}, Tanh{}, Linear{.name = "b", .out_features = 6, .tied_to = "a.weight"},
+         Tanh{}, Linear{.name = "c", .out_features = 6, .bias = false, .tied_to = "a.weight"}});
+}
+TEST_P(LibraryLayers, embedding) {
+  check({7}, {Embedding{"e", 5, 9}});
+}
+TEST_P(LibraryLayers, embedding_with_positions_of_a_longer_context) {
+  check({6}, {Embedding{"e", 11, 20}, PositionEmbedding{"p", 8}, Silu{}}, 4);
+}
+TEST_P(LibraryLayers, position_embedding_of_an_input_of_floats) {
+  check({3, 5}, {PositionEmbedding{"p", 3}});
+}
+TEST_P(LibraryLayers, embedding_whose_weight_is_the_heads_too) {
+  check({6}, {Embedding{"e", 5, 9}, Tanh{},
+              Linear{.name = "h", .out_features = 5, .bias = false, .tied_to = "e.weight"}});
+}
+TEST_P(LibraryLayers, layer_norm_of_features) {
+  check({37}, {LayerNorm{"n"}});
+}
+TEST_P(LibraryLayers, layer_norm_of_more_rows_than_it_is_split_into) {
+  check({9, 20}, {LayerNorm{"n"}}, 5);
+}
+TEST_P(LibraryLayers, layer_norm_of_rows_for_several_threads) {
+  check({40, 260}, {LayerNorm{"n"}}, 2);
+}
+TEST_P(LibraryLayers, layer_norm_before_other_layers) {
+  check({4, 6}, {Linear{"a", 16}, LayerNorm{"n"}, Gelu{}, Linear{"b", 3}});
+}
+TEST_P(LibraryLayers, rms_norm) {
+  check({4, 35}, {Linear{"a", 35}, RmsNorm{"n"}});
+}
+TEST_P(LibraryLayers, group_norm_of_images) {
+  check({6, 3, 5}, {GroupNorm{"n", 3}});
+}
+TEST_P(LibraryLayers, group_norm_of_one_group_and_of_each_channel_alone) {
+  check({4, 4, 5}, {GroupNorm{"a", 1}, Silu{}, GroupNorm{"b", 4}});
+}
+TEST_P(LibraryLayers, group_norm_after_a_convolution) {
+  check({3, 4, 4}, {Convolution{.name = "c", .out_channels = 32, .kernel = 3, .padding = 1},
+                    GroupNorm{"n", 8}, Relu{}});
+}
+TEST_P(LibraryLayers, gelu_by_tanh) {
+  check({5, 13}, {Gelu{}});
+}
+TEST_P(LibraryLayers, gelu_by_erf) {
+  check({5, 13}, {Gelu{Gelu::Form::erf}});
+}
+TEST_P(LibraryLayers, silu_sigmoid_and_tanh) {
+  check({50}, {Silu{}, Sigmoid{}, Tanh{}});
+}
+TEST_P(LibraryLayers, activations_of_channels_that_do_not_fill_their_blocks) {
+  const Convolution convolution{.name = "a", .out_channels = 19, .kernel = 3};
+  const Convolution last{.name = "b", .out_channels = 3, .kernel = 1};
+  for (const LayerSpec& activation : std::vector<LayerSpec>{Gelu{}, Silu{}, Sigmoid{}, Tanh{}})
+    check({17, 4, 4}, {convolution, activation, last}, 2);
+}
+TEST_P(LibraryLayers, activation_of_elements_for_several_threads) {
+  check({33, 256}, {Gelu{}}, 2);
+}
+TEST_P(LibraryLayers, concat_of_channels_and_of_an_inner_axis) {
+  for (const std::int64_t axis : {0, 1}) {
+    ModelBuilder model("concat", {3, 4, 4});
+    const auto part = [&](const std::string& name, std::int64_t channels) {
+      return model.add(Convolution{.name = name, .out_channels = channels, .kernel = 1},
+                       model.input());
+    };
+    model.add(Concat{axis}, {part("a", 3), model.input(), part("b", axis == 0 ? 5 : 3)});
+    check(model.build());
+  }
+}
+TEST_P(LibraryLayers, attention_of_one_head) {
+  check({5, 12}, {Attention{.heads = 1, .causal = false}});
+}
+TEST_P(LibraryLayers, causal_attention_of_several_heads) {
+  check({7, 36}, {Attention{.heads = 3}});
+}
+TEST_P(LibraryLayers, attention_of_more_tokens_than_a_block) {
+  for (const bool causal : {false, true})
+    check({150, 12}, {Attention{.heads = 2, .causal = causal}}, 1);
+}
+TEST_P(LibraryLayers, attention_whose_queries_share_keys_and_values) {
+  check({70, 32}, {Attention{.heads = 4, .kv_heads = 2}}, 2);
+  check({6, 24}, {Attention{.heads = 4, .kv_heads = 1, .causal = false}});
+}
+TEST_P(LibraryLayers, a_decoder) {
+  check(make_model("gpt",
+                   {.gpt = {.layers = 2, .heads = 2, .width = 16, .context = 9, .vocabulary = 23}}),
+        2);
 }
 TEST_P(LibraryLayers, batch_norm) {
   check({3, 4, 5}, {BatchNorm{"b"}}, 4);

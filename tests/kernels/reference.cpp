@@ -31,6 +31,10 @@ struct Batch {
   double at(std::int64_t n, std::int64_t channel, std::int64_t row, std::int64_t column) const {
     return x(n)[(channel * in(1) + row) * in(2) + column];
   }
+  static std::int64_t last(const Shape& shape) { return shape[shape.rank() - 1]; }
+  static std::size_t at(std::int64_t row, std::int64_t width, std::int64_t i) {
+    return static_cast<std::size_t>(row * width + i);
+  }
   template <class Body>
   void each_output(const Body& body) const {
     for (std::int64_t n = 0; n < batch; ++n)
@@ -38,6 +42,12 @@ struct Batch {
         for (std::int64_t row = 0; row < out(1); ++row)
           for (std::int64_t column = 0; column < out(2); ++column)
             y(n)[(c * out(1) + row) * out(2) + column] = body(n, c, row, column);
+  }
+  /// Of `width` elements, in the whole batch.
+  template <class Body>
+  void each_row(std::int64_t width, const Body& body) const {
+    for (std::int64_t row = 0; row < static_cast<std::int64_t>(output.size()) / width; ++row)
+      for (std::int64_t i = 0; i < width; ++i) output[at(row, width, i)] = body(row, i);
   }
   template <class Body>
   void each_element(const Body& body) const {
@@ -65,12 +75,13 @@ struct Batch {
   }
 
   void operator()(const Linear& spec) const {
-    for (std::int64_t n = 0; n < batch; ++n)
-      for (std::int64_t o = 0; o < out(0); ++o) {
-        double sum = spec.bias ? parameters[1][o] : 0.0;
-        for (std::int64_t i = 0; i < in(0); ++i) sum += parameters[0][o * in(0) + i] * x(n)[i];
-        y(n)[o] = sum;
-      }
+    const std::int64_t features = last(layer.input());
+    each_row(spec.out_features, [&](std::int64_t row, std::int64_t o) {
+      double sum = spec.bias ? parameters[1][o] : 0.0;
+      for (std::int64_t i = 0; i < features; ++i)
+        sum += parameters[0][o * features + i] * (*inputs[0])[at(row, features, i)];
+      return sum;
+    });
   }
 
   void operator()(const BatchNorm& spec) const {
@@ -118,6 +129,122 @@ struct Batch {
       for (std::int64_t i = 0; i < in(1) * in(2); ++i) sum += x(n)[c * in(1) * in(2) + i];
       return sum / static_cast<double>(in(1) * in(2));
     });
+  }
+
+  void operator()(const Embedding& spec) const {
+    each_row(spec.width, [&](std::int64_t row, std::int64_t i) {
+      const auto id = static_cast<std::int64_t>((*inputs[0])[static_cast<std::size_t>(row)]);
+      return parameters[0][id * spec.width + i];
+    });
+  }
+
+  void operator()(const PositionEmbedding&) const {
+    each_row(in(1), [&](std::int64_t row, std::int64_t i) {
+      return (*inputs[0])[at(row, in(1), i)] + parameters[0][row % in(0) * in(1) + i];
+    });
+  }
+
+  /// Runs of `n` elements are normalised to mean 0 (unless that is left out) and variance 1.
+  void normalize(std::int64_t n, bool centered, double epsilon) const {
+    for (std::int64_t run = 0; run < batch * layer.input().elements() / n; ++run) {
+      double mean = 0.0, square = 0.0;
+      for (std::int64_t i = 0; centered && i < n; ++i) mean += (*inputs[0])[at(run, n, i)];
+      mean /= static_cast<double>(n);
+      for (std::int64_t i = 0; i < n; ++i)
+        square += std::pow((*inputs[0])[at(run, n, i)] - mean, 2.0);
+      const double deviation = std::sqrt(square / static_cast<double>(n) + epsilon);
+      for (std::int64_t i = 0; i < n; ++i)
+        output[at(run, n, i)] = ((*inputs[0])[at(run, n, i)] - mean) / deviation;
+    }
+  }
+
+  void operator()(const LayerNorm& spec) const {
+    const std::int64_t width = last(layer.input());
+    normalize(width, true, static_cast<double>(spec.epsilon));
+    each_row(width, [&](std::int64_t row, std::int64_t i) {
+      return output[at(row, width, i)] * parameters[0][i] + parameters[1][i];
+    });
+  }
+
+  void operator()(const RmsNorm& spec) const {
+    const std::int64_t width = last(layer.input());
+    normalize(width, false, static_cast<double>(spec.epsilon));
+    each_row(width, [&](std::int64_t row, std::int64_t i) {
+      return output[at(row, width, i)] * parameters[0][i];
+    });
+  }
+
+  void operator()(const GroupNorm& spec) const {
+    const std::int64_t area = layer.input().elements() / in(0);
+    normalize(in(0) / spec.groups * area, true, static_cast<double>(spec.epsilon));
+    each_row(area, [&](std::int64_t row, std::int64_t i) {
+      return output[at(row, area, i)] * parameters[0][row % in(0)] + parameters[1][row % in(0)];
+    });
+  }
+
+  void operator()(const Gelu& spec) const {
+    const double slope = std::sqrt(2.0 / 3.14159265358979323846);
+    each_element([&](std::size_t i) {
+      const double v = (*inputs[0])[i];
+      return v / 2 *
+             (1 + (spec.form == Gelu::Form::tanh ? std::tanh(slope * (v + 0.044715 * v * v * v))
+                                                 : std::erf(v / std::sqrt(2.0))));
+    });
+  }
+  void operator()(const Silu&) const {
+    each_element([&](std::size_t i) { return (*inputs[0])[i] / (1 + std::exp(-(*inputs[0])[i])); });
+  }
+  void operator()(const Sigmoid&) const {
+    each_element([&](std::size_t i) { return 1 / (1 + std::exp(-(*inputs[0])[i])); });
+  }
+  void operator()(const Tanh&) const {
+    each_element([&](std::size_t i) { return std::tanh((*inputs[0])[i]); });
+  }
+
+  void operator()(const Concat& spec) const {
+    const auto axis = static_cast<std::size_t>(spec.axis);
+    std::int64_t inner = 1;
+    for (std::size_t i = axis + 1; i < layer.output.rank(); ++i) inner *= layer.output[i];
+    std::int64_t before = 0;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const std::int64_t run = layer.inputs[k][axis] * inner;
+      const std::int64_t width = layer.output[axis] * inner;
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(inputs[k]->size()); ++i)
+        output[at(i / run, width, before + i % run)] = (*inputs[k])[static_cast<std::size_t>(i)];
+      before += run;
+    }
+  }
+
+  /// Of inference.
+  void operator()(const Dropout&) const { output = *inputs[0]; }
+
+  void operator()(const Attention& spec) const {
+    const std::int64_t tokens = in(0), heads = spec.heads, keys = spec.key_heads();
+    const std::int64_t dim = out(1) / heads;
+    for (std::int64_t n = 0; n < batch; ++n)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const double* const q = x(n) + head * dim;
+        const double* const k = x(n) + (heads + head / (heads / keys)) * dim;
+        const double* const v = k + keys * dim;
+        for (std::int64_t t = 0; t < tokens; ++t) {
+          const std::int64_t seen = spec.causal ? t + 1 : tokens;
+          Values power(static_cast<std::size_t>(seen));
+          double sum = 0.0;
+          for (std::int64_t s = 0; s < seen; ++s) {
+            double score = 0.0;
+            for (std::int64_t i = 0; i < dim; ++i) score += q[t * in(1) + i] * k[s * in(1) + i];
+            power[static_cast<std::size_t>(s)] =
+                std::exp(score / std::sqrt(static_cast<double>(dim)));
+            sum += power[static_cast<std::size_t>(s)];
+          }
+          for (std::int64_t i = 0; i < dim; ++i) {
+            double value = 0.0;
+            for (std::int64_t s = 0; s < seen; ++s)
+              value += power[static_cast<std::size_t>(s)] * v[s * in(1) + i];
+            y(n)[t * out(1) + head * dim + i] = value / sum;
+          }
+        }
+      }
   }
 
   void operator()(const Flatten&) const { output = *inputs[0]; }

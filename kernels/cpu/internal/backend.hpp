@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "kernels/internal/layer_kernel.hpp"
+#include "kernels/internal/loss.hpp"
 
 /// Kernels on the CPU: oneDNN for any shape, and our own loops where those were measured to be
 /// faster (names with "portable": the same bits on every CPU, one thread).
@@ -19,6 +22,11 @@ void add_into(float* a, const float* b, std::size_t n, int threads);
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads,
                         SharedScratch& scratch);
 
+/// As in troupe::kernels, for many classes.
+LossStats softmax_cross_entropy(std::span<const float> logits, std::int64_t classes,
+                                std::span<const std::int32_t> labels, std::span<float> gradient,
+                                const LossOptions& options);
+
 /// As troupe::kernels::limit_instruction_set.
 Status limit_instruction_set(std::string_view name);
 /// What oneDNN uses in this process; from the first call on that is fixed.
@@ -26,11 +34,23 @@ std::string library_instruction_set();
 
 MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
+MadeKernel make_gemm_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
 MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads,
                              SharedScratch& scratch);
 MadeKernel make_dnnl_batch_norm(const KernelRequest& request);
 MadeKernel make_relu(const KernelRequest& request);
 MadeKernel make_add(const KernelRequest& request);
+MadeKernel make_embedding(const KernelRequest& request);
+MadeKernel make_position_embedding(const KernelRequest& request);
+/// And of the root mean square.
+MadeKernel make_layer_norm(const KernelRequest& request);
+MadeKernel make_group_norm(const KernelRequest& request);
+/// Functions of each element but ReLU.
+MadeKernel make_activation(const KernelRequest& request);
+MadeKernel make_concat(const KernelRequest& request);
+MadeKernel make_dropout(const KernelRequest& request);
+/// Null where the choice is the portable kernels.
+MadeKernel make_attention(const KernelRequest& request);
 
 }  // namespace troupe::kernels::cpu

@@ -37,4 +37,29 @@ void parallel_for(int threads, std::size_t n, std::size_t least, Body&& body) {
       &data);
 }
 
+/// Calls `body(item, part)` for each item 0..items-1: each part, of at most `threads`, goes through
+/// a run of them in order while the others do. What an item does must not depend on its part, which
+/// is for scratch memory.
+template <class Body>
+void parallel_each(int threads, std::size_t items, Body&& body) {
+  const auto parts = std::min<std::size_t>(static_cast<std::size_t>(threads), items);
+  if (parts <= 1) {
+    for (std::size_t item = 0; item < items; ++item) body(item, std::size_t{0});
+    return;
+  }
+  struct Data {
+    Body& body;
+    std::size_t items, parts;
+  } data{body, items, parts};
+  run_parts(
+      static_cast<int>(parts),
+      [](int number, void* pointer) {
+        const Data& d = *static_cast<Data*>(pointer);
+        const auto part = static_cast<std::size_t>(number);
+        const std::size_t end = (part + 1) * d.items / d.parts;
+        for (std::size_t item = part * d.items / d.parts; item < end; ++item) d.body(item, part);
+      },
+      &data);
+}
+
 }  // namespace troupe::kernels::cpu
