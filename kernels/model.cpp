@@ -35,6 +35,9 @@ std::int64_t Model::vocabulary() const noexcept {
 const Shape& Model::output() const noexcept {
   return data_->layers.back().output;
 }
+std::int64_t Model::labels_per_sample() const noexcept {
+  return output().rank() == 2 ? output()[0] : 1;
+}
 std::span<const Layer> Model::layers() const noexcept {
   return data_->layers;
 }

@@ -50,6 +50,8 @@ public:
   /// Token ids of the input are 0..vocabulary()-1; 0 if it is none.
   std::int64_t vocabulary() const noexcept;
   const Shape& output() const noexcept;
+  /// Outputs of a sample that have a label each: the tokens of [tokens, classes], else 1.
+  std::int64_t labels_per_sample() const noexcept;
   std::span<const Layer> layers() const noexcept;
   std::span<const ParameterInfo> parameters() const noexcept;
   /// Index of the parameter, if there is one of that name.

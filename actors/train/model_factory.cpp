@@ -5,19 +5,24 @@
 namespace troupe::train {
 
 Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout) {
-  // No model has an output for each token yet.
-  if (layout.labels.rank() != 0)
-    return Error{
-        Code::not_supported,
-        fmt::format("model.name is \"{}\", which gives one label for a sample, but samples "
-                    "of data.format \"{}\" have {}; take a format with one",
-                    config.model.name, config.data.format, layout.labels.elements())};
+  const bool of_tokens = layout.labels.rank() != 0;
+  if (of_tokens != (config.model.name == "gpt"))
+    return Error{Code::invalid_argument,
+                 fmt::format("model.name is \"{}\" and data.format \"{}\": gpt is for tokens and "
+                             "text, the others are for images",
+                             config.model.name, config.data.format)};
   kernels::ModelConfig model;
   model.input = layout.input;
   model.classes = config.model.classes;
   model.hidden.assign(config.model.hidden.begin(), config.model.hidden.end());
   model.small_images = config.model.small_images;
-  model.width = config.model.width;
+  if (config.model.width > 0) model.width = config.model.width;
+  model.gpt = {.layers = config.model.layers,
+               .heads = config.model.heads,
+               .width = config.model.width,
+               .context = layout.input[0],
+               .vocabulary = config.model.classes,
+               .dropout = static_cast<float>(config.model.dropout)};
   return kernels::make_model(config.model.name, model);
 }
 

@@ -254,9 +254,10 @@ private:
       if (setup_.index == 0) reporter_.say(epoch);
     }
     if (setup_.index != 0) return;
-    const auto samples = static_cast<double>(job_->config().data.batch);
+    const auto labels = static_cast<double>(job_->config().data.batch) *
+                        static_cast<double>(replica.model().labels_per_sample());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - step_began_;
-    reporter_.step({step, extras[kLossSum] / samples, extras[kCorrect] / samples, took.count(),
+    reporter_.step({step, extras[kLossSum] / labels, extras[kCorrect] / labels, took.count(),
                     skipped, replica.skips()});
   }
 

@@ -112,7 +112,9 @@ Replica::Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> op
       parameters_(std::move(parameters)),
       optimizer_state_(std::move(optimizer_state)),
       length_(length),
-      gradient_scale_(1.0f / static_cast<float>(config.data.batch)) {}
+      gradient_scale_(1.0f / static_cast<float>(config.data.batch * static_cast<std::uint64_t>(
+                                                  parameters_.model().labels_per_sample()))),
+      statistic_scale_(1.0f / static_cast<float>(config.data.batch)) {}
 
 Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,
                                                const std::string& resume_from, JobLength length) {
@@ -163,7 +165,7 @@ void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
   }
   optimizer_->update(factors, gradient_sum, parameters_, optimizer_state_);
   for (const auto& run : gradient_sum)
-    kernels::update_statistics(model(), run.begin, run.values, gradient_scale_,
+    kernels::update_statistics(model(), run.begin, run.values, statistic_scale_,
                                parameters_.values());
   ++steps_done_;
 }

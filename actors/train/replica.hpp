@@ -99,7 +99,8 @@ private:
   kernels::Parameters parameters_;
   std::vector<kernels::Parameters> optimizer_state_;  ///< as the optimizer's state_names()
   const JobLength length_;
-  const float gradient_scale_;
+  const float gradient_scale_;   ///< 1 / labels of a step
+  const float statistic_scale_;  ///< 1 / samples of a step
   std::uint64_t steps_done_ = 0;
   std::uint64_t skips_ = 0;
   std::vector<EpochFinished> epochs_;

@@ -120,7 +120,8 @@ private:
     TROUPE_ASSIGN(auto stats,
                   workspace_->forward_backward(
                       job_->replica().parameters(), input.first, input.second, values,
-                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); }));
+                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
+                      {job_->config().seed, step.step, setup_.index}));
     send_from(0);
     job_->add_compute(std::chrono::steady_clock::now() - begun);
     if (!bad && !std::isfinite(stats.loss_sum)) bad = NonFinite{.nan = std::isnan(stats.loss_sum)};

@@ -128,10 +128,7 @@ std::optional<Problem> check_together(const JobConfig& c) {
     return problem(
         "data.drop_last",
         "but an epoch's incomplete last batch can only be left out so far; remove the key");
-  if (c.model.name != "mlp" && !c.model.hidden.empty())
-    return problem("model.hidden",
-                   fmt::format("but a {} has its own layers; remove the key or take the model mlp",
-                               c.model.name));
+  if (auto found = check_model(c.model)) return found;
   return check_optimizer(c.optimizer);
 }
 

@@ -14,8 +14,8 @@ using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 using Numbers = Access<std::vector<double>>;
 
-constexpr std::array<std::string_view, 6> kModels = {"lenet5",   "mlp",      "resnet18",
-                                                     "resnet34", "resnet50", "resnet101"};
+constexpr std::array<std::string_view, 7> kModels = {
+    "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "gpt"};
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
@@ -60,7 +60,13 @@ const Key kKeys[] = {
      .least = 2,
      .most = 1u << 20},
     {.name = "model.small_images", .field = TROUPE_FIELD(Boolean, model.small_images)},
-    {.name = "model.width", .field = TROUPE_FIELD(U32, model.width), .least = 1, .most = 4096},
+    {.name = "model.width", .field = TROUPE_FIELD(U32, model.width), .most = 1u << 16},
+    {.name = "model.layers", .field = TROUPE_FIELD(U32, model.layers), .most = 1024},
+    {.name = "model.heads", .field = TROUPE_FIELD(U32, model.heads), .most = 1024},
+    {.name = "model.dropout",
+     .field = TROUPE_FIELD(Number, model.dropout),
+     .high = 1,
+     .below_high = true},
 
     {.name = "data.format", .field = TROUPE_FIELD(Text, data.format), .choices = kFormats},
     {.name = "data.directory",

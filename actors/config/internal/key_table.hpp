@@ -65,6 +65,8 @@ struct Problem {
 
 /// The key's own bounds and choices.
 std::optional<Problem> check_range(const Key& key, const JobConfig& config);
+/// Whether the model has a use for every key that is set, and all that it needs.
+std::optional<Problem> check_model(const ModelConfig& model);
 /// Whether the table [data] and its format fit each other.
 std::optional<Problem> check_data(const JobConfig& config);
 /// Whether the keys' values fit each other; the first that does not.

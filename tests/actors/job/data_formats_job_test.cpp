@@ -1,4 +1,5 @@
 // Jobs on each format that a model can be trained on: the same weights on any number of nodes.
+#include <cmath>
 #include <fstream>
 #include <random>
 
@@ -147,18 +148,46 @@ TEST_F(DataFormatsJob, damaged_images_may_be_skipped_on_any_number_of_nodes_and_
               Contains(HasSubstr("2 samples of the data could not be decoded")));
 }
 
-TEST_F(DataFormatsJob, a_job_on_tokens_says_that_no_model_takes_them_yet) {
-  write("a.txt", std::string(1000, 'x'));
-  auto config = job("text");
+JobConfig text_job(JobConfig config) {
   config.data.augment = "none";
   config.data.mean = {0};
   config.data.std = {1};
   config.data.train = config.data.test = "a.txt";
   config.data.tokens = 8;
   config.model.classes = 256;
+  return config;
+}
+
+TEST_F(DataFormatsJob, a_decoder_on_text_is_trained_to_one_result) {
+  std::string text;
+  for (int i = 0; text.size() < 2000; ++i) text += std::to_string(i) + " and ";
+  write("a.txt", text);
+  auto config = text_job(job("text"));
+  config.model.name = "gpt";
+  config.model.hidden = {};
+  config.model.layers = 2;
+  config.model.heads = 2;
+  config.model.width = 16;
+  config.model.dropout = 0.1;
+  config.optimizer.name = "adamw";
+  config.optimizer.momentum = 0;
+  config.optimizer.lr = 0.01;
+  Outcome one, two;
+  run(one, config, 1);
+  run(two, config, 2);
+  ASSERT_TRUE(one.ended.ok()) << one.ended.error().message;
+  ASSERT_TRUE(two.ended.ok()) << two.ended.error().message;
+  EXPECT_EQ(one.ended->sha256, two.ended->sha256);
+  ASSERT_FALSE(one.recorder.steps.empty());
+  EXPECT_LT(one.recorder.steps.back().loss, one.recorder.steps.front().loss);
+  EXPECT_NEAR(one.recorder.steps.front().loss, std::log(256.0), 0.5);
+}
+
+TEST_F(DataFormatsJob, a_model_of_images_is_not_trained_on_text) {
+  write("a.txt", std::string(1000, 'x'));
   Outcome x;
-  run(x, config, 1);
-  EXPECT_EQ(x.ended.code(), Code::not_supported);
+  run(x, text_job(job("text")), 1);
+  EXPECT_EQ(x.ended.code(), Code::invalid_argument);
   EXPECT_THAT(x.ended.error().message, HasSubstr("data.format \"text\""));
 }
 
