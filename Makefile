@@ -60,6 +60,7 @@ bench: deps-bench build/release/build.ninja
 	build/release/bench/remoting_bench
 	build/release/bench/all_reduce_bench
 	bench/training_bench.py --python $(PYTHON)
+	bench/step_bench.py --python $(PYTHON)
 
 install: troupe
 	cmake --build --preset release --parallel $(JOBS)

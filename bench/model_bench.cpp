@@ -10,11 +10,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-<<<<<<< HEAD:bench/model_bench.cpp
 #include <fstream>
-=======
 #include <memory>
->>>>>>> d1fb619 (Add Adam, AdamW, LAMB and LARS, clipping and two schedules):bench/lenet_bench.cpp
 #include <string>
 #include <vector>
 

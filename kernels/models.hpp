@@ -28,7 +28,8 @@ struct ModelConfig {
   /// resnet: begins with a 3x3 convolution and no pooling, for images of 28 to 64 pixels, as in the
   /// CIFAR experiments of the paper.
   bool small_images = false;
-  std::int64_t width = 64;  ///< resnet: channels of its first stage; others have 2, 4 and 8 times as many
+  std::int64_t width =
+      64;            ///< resnet: channels of its first stage; others have 2, 4 and 8 times as many
   GptSize gpt = {};  ///< gpt, which takes nothing else
 };
 

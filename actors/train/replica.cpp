@@ -112,8 +112,9 @@ Replica::Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> op
       parameters_(std::move(parameters)),
       optimizer_state_(std::move(optimizer_state)),
       length_(length),
-      gradient_scale_(1.0f / static_cast<float>(config.data.batch * static_cast<std::uint64_t>(
-                                                  parameters_.model().labels_per_sample()))),
+      gradient_scale_(1.0f / static_cast<float>(config.data.batch *
+                                                static_cast<std::uint64_t>(
+                                                    parameters_.model().labels_per_sample()))),
       statistic_scale_(1.0f / static_cast<float>(config.data.batch)) {}
 
 Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,

@@ -37,12 +37,8 @@ std::vector<Case> cases() {
        {Convolution{.name = "l", .out_channels = 4, .kernel = 3, .stride = 2, .padding = 1}}},
       {"convolution_groups",
        {4, 5, 5},
-       {Convolution{.name = "l",
-                    .out_channels = 6,
-                    .kernel = 3,
-                    .padding = 1,
-                    .groups = 2,
-                    .bias = false}}},
+       {Convolution{
+           .name = "l", .out_channels = 6, .kernel = 3, .padding = 1, .groups = 2, .bias = false}}},
       {"convolution_dilation",
        {2, 8, 7},
        {Convolution{.name = "l", .out_channels = 3, .kernel = 3, .padding = 2, .dilation = 2}}},
@@ -84,7 +80,8 @@ protected:
     }
     return {reinterpret_cast<const T*>(tensor->bytes.data()), tensor->bytes.size() / sizeof(T)};
   }
-  void expect_close(std::span<const float> actual, const std::string& name, double tolerance) const {
+  void expect_close(std::span<const float> actual, const std::string& name,
+                    double tolerance) const {
     const auto expected = values(name);
     ASSERT_EQ(actual.size(), expected.size()) << name;
     double greatest = 1.0;
@@ -102,16 +99,13 @@ void PyTorch::check(int threads) const {
   const Case& test = GetParam();
   const Model model =
       test.layers.empty()
-          ? make_model("gpt", {.gpt = {.layers = 2,
-                                       .heads = 2,
-                                       .width = 16,
-                                       .context = 7,
-                                       .vocabulary = 23}})
+          ? make_model(
+                "gpt",
+                {.gpt = {.layers = 2, .heads = 2, .width = 16, .context = 7, .vocabulary = 23}})
                 .value()
           : Model::build(test.name, test.input, test.layers).value();
   const bool ids = model.input_dtype() == DType::i32;
-  const auto batch =
-      static_cast<std::int64_t>(values("input").size()) / model.input().elements();
+  const auto batch = static_cast<std::int64_t>(values("input").size()) / model.input().elements();
   Network network =
       Network::create(model, batch, {.threads = threads, .input_gradient = !ids}).value();
   Parameters parameters = Parameters::initialized(model, 1).value();

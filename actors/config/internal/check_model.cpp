@@ -14,9 +14,9 @@ std::optional<Problem> unused(std::string_view key, bool set, const ModelConfig&
 }
 
 std::optional<Problem> check_gpt(const ModelConfig& model) {
-  for (const auto& [key, value] : {std::pair{"model.layers", model.layers},
-                                   std::pair{"model.heads", model.heads},
-                                   std::pair{"model.width", model.width}})
+  for (const auto& [key, value] :
+       {std::pair{"model.layers", model.layers}, std::pair{"model.heads", model.heads},
+        std::pair{"model.width", model.width}})
     if (value == 0) return Problem{key, "but a gpt needs it; set it to 1 or more"};
   if (model.width % model.heads != 0)
     return Problem{"model.heads", fmt::format("but must divide model.width, which is {}; take "
@@ -35,7 +35,8 @@ std::optional<Problem> check_model(const ModelConfig& model) {
                    fmt::format("but a {} has its own layers; remove the key or take the model mlp",
                                model.name)};
   if (!resnet)
-    if (auto found = unused("model.small_images", model.small_images, model, "resnet18")) return found;
+    if (auto found = unused("model.small_images", model.small_images, model, "resnet18"))
+      return found;
   if (!gpt) {
     if (auto found = unused("model.layers", model.layers != 0, model, "gpt")) return found;
     if (auto found = unused("model.heads", model.heads != 0, model, "gpt")) return found;
