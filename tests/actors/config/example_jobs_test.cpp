@@ -20,7 +20,7 @@ TEST(ExampleJobs, each_one_is_valid_and_those_on_the_subset_find_their_data) {
                              job->data.test_labels})
       EXPECT_TRUE(std::filesystem::exists(file)) << file;
   }
-  EXPECT_EQ(jobs, 3u);
+  EXPECT_EQ(jobs, 4u);
 }
 
 }  // namespace

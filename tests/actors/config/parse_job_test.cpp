@@ -201,6 +201,19 @@ TEST(ParseJob, a_format_says_which_keys_it_needs_and_which_it_has_no_use_for) {
   EXPECT_TRUE(parse_job(of("tar", "image_size = 64\nbad_samples = \"skip\"")).ok());
 }
 
+TEST(ParseJob, a_key_of_another_model_is_refused) {
+  const auto refusal_of = [](std::vector<std::string> overrides) {
+    return refusal(kSmallestJob, overrides);
+  };
+  EXPECT_THAT(refusal_of({"model.layers=2"}),
+              HasSubstr("'model.layers' is 2, but a lenet5 has no"));
+  EXPECT_THAT(refusal_of({"model.width=8"}), HasSubstr("take the model resnet18 or gpt"));
+  EXPECT_THAT(refusal_of({"model.small_images=true"}), HasSubstr("'model.small_images' is true"));
+  EXPECT_THAT(refusal_of({"model.name=gpt"}), HasSubstr("'model.layers' is 0, but a gpt needs it"));
+  EXPECT_THAT(refusal_of({"model.name=gpt", "model.layers=2", "model.width=10", "model.heads=3"}),
+              HasSubstr("'model.heads' is 3, but must divide model.width, which is 10"));
+}
+
 TEST(ParseJob, a_name_outside_the_choices_is_named_with_them) {
   EXPECT_THAT(
       refusal(replaced("lenet5", "lenet-5")),
