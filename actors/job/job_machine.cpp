@@ -36,7 +36,12 @@ void JobMachine::inherit(const Inherited& inherited, std::vector<JobNode> nodes,
   has_begun_ = inherited.begun || inherited.generation != 0;
   steps_done_ = reported_ = inherited.steps;
   epochs_evaluated_ = inherited.epochs;
-  if (inherited.generation == 0) return place(now);
+  checkpoint_ = inherited.checkpoint;
+  if (inherited.generation == 0) {
+    // What the head before was told last may not have got into its store.
+    if (checkpoint_) steps_done_ = std::max(steps_done_, checkpoint_->step);
+    return place(now);
+  }
   current_ = {inherited.generation, inherited.nodes, {}};
   for (const auto& node : current_.nodes) current_.holders.emplace_back().lost = !node.node.valid();
   next_ = current_;

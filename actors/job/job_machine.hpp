@@ -37,10 +37,11 @@ struct Inherited {
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t parameters = 0;
   std::uint64_t first_step = 0;
-  std::uint64_t steps = 0;   ///< that the observer was told of
-  std::uint64_t epochs = 0;  ///< likewise
-  bool begun = false;        ///< the observer was told that the job began
-  bool cancelled = false;    ///< somebody asked for its end
+  std::uint64_t steps = 0;                           ///< that the observer was told of
+  std::uint64_t epochs = 0;                          ///< likewise
+  bool begun = false;                                ///< the observer was told that the job began
+  bool cancelled = false;                            ///< somebody asked for its end
+  std::optional<CheckpointWritten> checkpoint = {};  ///< the newest that is there
 };
 
 /// What must be the same on all nodes of a job; empty where it is not known.

@@ -41,6 +41,13 @@ Result<std::string> newest_checkpoint(const JobConfig& config, JobObserver& obse
   return found.entry.path.string();
 }
 
+/// The newest checkpoint by its name, unread; none if there is none or the folder cannot be read.
+std::optional<CheckpointWritten> find_checkpoint(const JobConfig& config) {
+  const auto entries = CheckpointStore(config.checkpoint.directory, config.checkpoint.keep).list();
+  if (!entries.ok() || entries->empty()) return std::nullopt;
+  return CheckpointWritten{entries->front().step, entries->front().path.string()};
+}
+
 /// A job that starts afresh leaves nothing there that a later --resume could mistake for its own.
 Status clear_checkpoints(const JobConfig& config, JobObserver& observer) {
   CheckpointStore store(config.checkpoint.directory, config.checkpoint.keep);
@@ -213,6 +220,7 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   if (options.inherited) {
     auto inherited = *options.inherited;
     found = find_job(runtime, before, options.job, inherited);
+    if (begun) inherited.checkpoint = find_checkpoint(config);
     std::vector<std::uint64_t> others;
     for (const auto& [generation, actors] : found.actors)
       if (generation != inherited.generation) others.push_back(generation);
