@@ -120,7 +120,7 @@ void ModelBuilder::place_parameters() {
   const auto trained = [&](std::size_t i) {
     return data.parameters[i].kind == ParameterKind::trained;
   };
-  std::ranges::stable_partition(order, trained);
+  std::stable_partition(order.begin(), order.end(), trained);
   std::vector<std::size_t> place(order.size());
   std::vector<ParameterInfo> sorted;
   for (const std::size_t i : order) {

@@ -24,7 +24,7 @@ constexpr double kStep = 1e-6;
 /// Each takes two passes of the whole model, so of a large tensor every n-th element is checked; n
 /// is odd, so that blocks of any even size are met in all places.
 std::size_t step(std::size_t elements) {
-  constexpr std::size_t kMost = 400;
+  constexpr std::size_t kMost = 100;
   return elements <= kMost ? 1 : elements / kMost | 1;
 }
 

@@ -28,7 +28,7 @@ struct LayersUnderTest {
 
 /// Runs `layers` on random samples with random parameters and expects (GoogleTest)
 /// - that the output is what the layers' formulas say, and
-/// - that the gradients by the parameters and input elements (of large tensors, some hundred each)
+/// - that the gradients by the parameters and input elements (of large tensors, a hundred each)
 /// of
 ///   a random linear function of the output are its central differences, which are taken in double
 ///   of the formulas.
