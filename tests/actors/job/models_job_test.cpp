@@ -19,6 +19,7 @@ JobConfig resnet_job(const std::filesystem::path& folder) {
   config.model.name = "resnet18";
   config.model.hidden = {};
   config.model.small_images = true;
+  config.model.width = 16;
   config.data.batch = 32;
   config.optimizer.lr = 0.02;
   config.operation.bucket_bytes = 1 << 20;
