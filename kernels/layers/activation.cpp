@@ -1,6 +1,6 @@
 #include "kernels/layers/activation.hpp"
 
-#include "kernels/layers/checks.hpp"
+#include "kernels/layers/internal/checks.hpp"
 
 namespace troupe::kernels {
 

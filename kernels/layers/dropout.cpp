@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/layers/checks.hpp"
+#include "kernels/layers/internal/checks.hpp"
 
 namespace troupe::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/layers/checks.hpp"
+#include "kernels/layers/internal/checks.hpp"
 
 #include <vector>
 
