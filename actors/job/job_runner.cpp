@@ -13,6 +13,7 @@
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/job/job_actor.hpp"
 #include "actors/job/job_graph.hpp"
+#include "actors/job/job_store.hpp"
 #include "actors/job/register.hpp"
 #include "actors/job/takeover.hpp"
 #include "runtime/base/mutex.hpp"
@@ -193,9 +194,13 @@ Result<JobEnded> JobRunner::State::follow(const std::string& resume_from) {
   machine.stragglers = {config.elastic.straggler_factor, config.elastic.drop_straggler_factor};
   setup.observer = &observer;
   // Not before data and nodes were found to be right.
-  setup.starting = [this, &resume_from] {
+  setup.starting = [this, &resume_from]() -> Status {
     begun = true;
-    return resume_from.empty() ? clear_checkpoints(config, observer) : Status{};
+    if (resume_from.empty()) TROUPE_TRY(clear_checkpoints(config, observer));
+    // The next head must not begin it afresh, however soon this one is lost. Without the store this
+    // one is lost, too.
+    (void)JobStore(runtime.store()).begin(options.job);
+    return {};
   };
   setup.deploy = [&](std::uint64_t generation, std::vector<JobNode> nodes) {
     queue([&, generation, nodes = std::move(nodes)] {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -18,10 +19,14 @@ namespace {
 
 constexpr std::string_view kPrefix = "job/";
 constexpr std::string_view kProgress = "/progress";
+constexpr std::string_view kBegun = "/begun";
 constexpr auto kWriteTime = std::chrono::seconds(5);
 
 std::string request_key(std::uint64_t job) {
   return fmt::format("{}{:020}", kPrefix, job);
+}
+std::string begun_key(std::uint64_t job) {
+  return request_key(job) + std::string(kBegun);
 }
 std::string progress_key(std::uint64_t job) {
   return request_key(job) + std::string(kProgress);
@@ -112,9 +117,14 @@ Result<std::map<std::uint64_t, KnownJob>> JobStore::read() const {
   std::map<std::uint64_t, KnownJob> jobs;
   if (store_ == nullptr) return jobs;
   TROUPE_ASSIGN(const auto values, store_->read());
+  std::set<std::uint64_t> begun;
   for (const auto& [key, value] : values) {
     if (!key.starts_with(kPrefix)) continue;
     const auto number = std::strtoull(key.c_str() + kPrefix.size(), nullptr, 10);
+    if (key.ends_with(kBegun)) {
+      begun.insert(number);
+      continue;
+    }
     auto& job = jobs[number];
     job.record.job = number;
     if (key.ends_with(kProgress))
@@ -122,7 +132,15 @@ Result<std::map<std::uint64_t, KnownJob>> JobStore::read() const {
     else
       TROUPE_TRY(decode<schema::JobRequest>(key, value, job));
   }
+  for (const auto number : begun)
+    if (const auto job = jobs.find(number); job != jobs.end()) job->second.begun = true;
   return jobs;
+}
+
+Status JobStore::begin(std::uint64_t job) const {
+  if (store_ == nullptr) return {};
+  store_->put(begun_key(job), "1");
+  return store_->flush(kWriteTime);
 }
 
 Status JobStore::add(const KnownJob& job) const {
@@ -139,6 +157,7 @@ void JobStore::update(const KnownJob& job) const {
 void JobStore::remove(std::uint64_t job) const {
   if (store_ == nullptr) return;
   store_->erase(request_key(job));
+  store_->erase(begun_key(job));
   store_->erase(progress_key(job));
 }
 

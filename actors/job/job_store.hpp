@@ -33,6 +33,8 @@ public:
 
   /// A new job: returns when it is written.
   Status add(const KnownJob& job) const;
+  /// Its first step is about to begin: returns when it is written.
+  Status begin(std::uint64_t job) const;
   /// How far it is: written soon.
   void update(const KnownJob& job) const;
   void remove(std::uint64_t job) const;
