@@ -12,7 +12,14 @@ Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs
 
 Result<std::vector<ParameterSpec>> parameters_of(const LayerSpec& layer,
                                                  std::span<const Shape> inputs) {
-  return std::visit([&](const auto& spec) { return spec.parameters(inputs); }, layer);
+  return std::visit(
+      [&](const auto& spec) -> Result<std::vector<ParameterSpec>> {
+        if constexpr (requires { spec.parameters(inputs); })
+          return spec.parameters(inputs);
+        else
+          return std::vector<ParameterSpec>{};
+      },
+      layer);
 }
 
 std::string name_of(const LayerSpec& layer) {

@@ -31,9 +31,10 @@ namespace troupe::kernels {
 //   describe()            "convolution 'conv1'", "max pooling": for messages;
 //   output_shape(inputs)  what it makes of samples of these shapes. Errors: `shape_mismatch` naming
 //                         layer and shapes, `invalid_argument` for a size below its least;
+// and, if it has any parameters,
 //   parameters(inputs)    what it learns, for inputs that output_shape() takes;
-
-//   name                  what its parameters' names begin with, if it has any;
+//   name                  what their names begin with;
+// and
 //   kInput                the element type of its input, if that is not f32.
 
 using LayerSpec = std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, GlobalAveragePooling,

@@ -10,8 +10,8 @@
 namespace troupe::train {
 
 /// The job's model for samples of that layout. Errors: `not_found` naming the model,
-/// `shape_mismatch` if it cannot take such an input, `not_supported` if it gives one label a sample
-/// where samples have more.
+/// `shape_mismatch` if it cannot take such an input, `invalid_argument` if one of model and samples
+/// is of tokens and the other is not.
 Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout);
 
 /// How the job's ranks compute it.

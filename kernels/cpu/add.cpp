@@ -3,29 +3,17 @@
 #include "kernels/cpu/internal/backend.hpp"
 #include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/internal/wide_loop.hpp"
+#include "kernels/vector_ops.hpp"
 
 namespace troupe::kernels::cpu {
 
-// The comparisons are false for NaN, so that it goes through.
-TROUPE_WIDE_LOOP(sum_into, (float* a, const float* b, std::size_t n), (a, b, n)) {
-  for (std::size_t i = 0; i < n; ++i) a[i] += b[i];
-}
-
-TROUPE_WIDE_LOOP(sum_of, (const float* a, const float* b, float* y, std::size_t n), (a, b, y, n)) {
-  for (std::size_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
-}
-
+// The comparison is false for NaN, so that it goes through.
 TROUPE_WIDE_LOOP(relu_of_sum, (const float* a, const float* b, float* y, std::size_t n),
                  (a, b, y, n)) {
   for (std::size_t i = 0; i < n; ++i) {
     const float sum = a[i] + b[i];
     y[i] = sum <= 0.0f ? 0.0f : sum;
   }
-}
-
-TROUPE_WIDE_LOOP(where_positive, (const float* y, const float* dy, float* dx, std::size_t n),
-                 (y, dy, dx, n)) {
-  for (std::size_t i = 0; i < n; ++i) dx[i] = y[i] <= 0.0f ? 0.0f : dy[i];
 }
 
 namespace {
@@ -52,9 +40,13 @@ public:
   }
 
   Status forward(const ForwardPass& pass) override {
-    const auto loop = relu_ ? relu_of_sum : sum_of;
     parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {
-      loop(pass.inputs[0] + begin, pass.inputs[1] + begin, pass.output + begin, end - begin);
+      const std::size_t n = end - begin;
+      const float *const a = pass.inputs[0] + begin, *const b = pass.inputs[1] + begin;
+      if (relu_)
+        relu_of_sum(a, b, pass.output + begin, n);
+      else
+        kernels::add({pass.output + begin, n}, {a, n}, {b, n});
     });
     return {};
   }
@@ -64,7 +56,7 @@ public:
         pass.input_gradients[0] != nullptr ? pass.input_gradients[0] : pass.input_gradients[1];
     if (to == nullptr) return {};
     parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {
-      where_positive(pass.output + begin, pass.output_gradient + begin, to + begin, end - begin);
+      relu_gradient(pass.output + begin, pass.output_gradient + begin, to + begin, end - begin);
     });
     return {};
   }
@@ -78,7 +70,7 @@ private:
 
 void add_into(float* a, const float* b, std::size_t n, int threads) {
   parallel_for(threads, n, kLeast, [&](std::size_t begin, std::size_t end) {
-    sum_into(a + begin, b + begin, end - begin);
+    add_in_place({a + begin, end - begin}, {b + begin, end - begin});
   });
 }
 

@@ -6,18 +6,9 @@
 #include "kernels/cpu/internal/backend.hpp"
 #include "kernels/cpu/internal/column_sums.hpp"
 #include "kernels/cpu/internal/parallel.hpp"
-#include "kernels/internal/wide_loop.hpp"
+#include "kernels/vector_ops.hpp"
 
 namespace troupe::kernels::cpu {
-
-TROUPE_WIDE_LOOP(add_vector, (float* to, const float* x, std::size_t n), (to, x, n)) {
-  for (std::size_t i = 0; i < n; ++i) to[i] += x[i];
-}
-
-TROUPE_WIDE_LOOP(add_vectors, (const float* a, const float* b, float* y, std::size_t n),
-                 (a, b, y, n)) {
-  for (std::size_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
-}
 
 namespace {
 
@@ -60,9 +51,10 @@ public:
     const std::size_t count = inputs_[0].floats;
     const std::size_t least = std::max<std::size_t>(16, kLeast / count);
     parallel_for(threads_, width_, least, [&](std::size_t begin, std::size_t end) {
+      const std::size_t n = end - begin;
       for (std::size_t i = 0; i < count; ++i)
-        add_vector(gradient + static_cast<std::size_t>(ids[i]) * width_ + begin,
-                   pass.output_gradient + i * width_ + begin, end - begin);
+        add_in_place({gradient + static_cast<std::size_t>(ids[i]) * width_ + begin, n},
+                     {pass.output_gradient + i * width_ + begin, n});
     });
     return {};
   }
@@ -97,9 +89,11 @@ public:
   Status forward(const ForwardPass& pass) override {
     const float* const weight = pass.parameters + weight_;
     parallel_for(threads_, sample_, kLeast, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t n = 0; n < batch_; ++n)
-        add_vectors(pass.input() + n * sample_ + begin, weight + begin,
-                    pass.output + n * sample_ + begin, end - begin);
+      const std::size_t n = end - begin;
+      for (std::size_t sample = 0; sample < batch_; ++sample) {
+        const std::size_t at = sample * sample_ + begin;
+        add({pass.output + at, n}, {pass.input() + at, n}, {weight + begin, n});
+      }
     });
     return {};
   }

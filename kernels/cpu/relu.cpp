@@ -15,6 +15,10 @@ TROUPE_WIDE_LOOP(relu_backward, (const float* y, const float* dy, float* dx, std
   for (std::size_t i = 0; i < n; ++i) dx[i] = y[i] <= 0.0f ? 0.0f : dy[i];
 }
 
+void relu_gradient(const float* y, const float* dy, float* dx, std::size_t n) {
+  relu_backward(y, dy, dx, n);
+}
+
 namespace {
 
 /// Element by element, so any layout will do.

@@ -30,4 +30,23 @@ struct BiasCorrection {
   double root;  ///< factor of the root of the mean square
 };
 
+/// What moves the moments of a step, as floats.
+struct MomentFactors {
+  MomentFactors(const OptimizerOptions& options, float scale) noexcept
+      : gradient_scale(scale),
+        fresh_mean(static_cast<float>(1 - options.beta1)),
+        beta2(static_cast<float>(options.beta2)),
+        fresh_square(static_cast<float>(1 - options.beta2)) {}
+
+  /// Of one element with gradient g; in bodies of TROUPE_WIDE_LOOP.
+  [[gnu::always_inline]] void move(float g, float& mean, float& square) const {
+    mean += fresh_mean * (g - mean);
+    square = beta2 * square + fresh_square * (g * g);
+  }
+
+  float gradient_scale;
+  float fresh_mean;  ///< 1 - beta1
+  float beta2, fresh_square;
+};
+
 }  // namespace troupe::kernels

@@ -218,13 +218,13 @@ Result<Network> Network::create(const Model& model, std::int64_t batch,
   const std::size_t last = builder.value_of.back();
   TROUPE_ASSIGN(network.output_,
                 builder.reorder(last, plain_activation(network.values_[last].activation.shape)));
-  TROUPE_TRY(network.plan(options.input_gradient));
+  TROUPE_TRY(network.plan());
   return network;
 }
 
-Status Network::plan(bool input_gradient) {
+Status Network::plan() {
   plan_forward();
-  if (options_.mode == Mode::training) plan_backward(input_gradient);
+  if (options_.mode == Mode::training) plan_backward();
   arena_.place();
   TROUPE_ASSIGN(memory_, Buffer::allocate(std::max<std::size_t>(arena_.size(), 1)));
   // Lanes and channels that only fill up a block are read, if never used.
@@ -263,7 +263,7 @@ void Network::plan_forward() {
   arena_.use(values_[output_].block, steps_.size() + 1);
 }
 
-void Network::plan_backward(bool input_gradient) {
+void Network::plan_backward() {
   const std::size_t n = steps_.size();
   std::vector<Block> gradient(values_.size());
   std::vector<std::size_t> holders;  // values whose gradient is in the block, not yet read
@@ -330,7 +330,7 @@ void Network::plan_backward(bool input_gradient) {
     }
   }
   values_[0].gradient = gradient[0];
-  if (input_gradient && gradient[0]) arena_.use(*gradient[0], backward_time(0) + 1);
+  if (options_.input_gradient && gradient[0]) arena_.use(*gradient[0], backward_time(0) + 1);
 }
 
 float* Network::at(std::size_t block) const noexcept {

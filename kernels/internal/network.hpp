@@ -98,9 +98,9 @@ private:
   struct Builder;
 
   explicit Network(Model model) : model_(std::move(model)) {}
-  Status plan(bool input_gradient);
+  Status plan();
   void plan_forward();
-  void plan_backward(bool input_gradient);
+  void plan_backward();
   std::size_t backward_time(std::size_t step) const { return 2 * steps_.size() - step; }
 
   Status run_backward(Step& step, std::span<const float> parameters, std::span<float> gradients);

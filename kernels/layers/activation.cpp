@@ -29,20 +29,4 @@ Result<Shape> Tanh::output_shape(std::span<const Shape> inputs) const {
   return same_shape(describe(), inputs);
 }
 
-Result<std::vector<ParameterSpec>> Relu::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-Result<std::vector<ParameterSpec>> Gelu::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-Result<std::vector<ParameterSpec>> Silu::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-Result<std::vector<ParameterSpec>> Sigmoid::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-Result<std::vector<ParameterSpec>> Tanh::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-
 }  // namespace troupe::kernels

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -16,7 +15,6 @@ namespace troupe::kernels {
 struct Relu {
   std::string describe() const { return "relu"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// x times the normal distribution's cumulative function. Hendrycks, Gimpel, "Gaussian error linear
@@ -30,28 +28,24 @@ struct Gelu {
 
   std::string describe() const { return "gelu"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// x / (1 + e^-x).
 struct Silu {
   std::string describe() const { return "silu"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// 1 / (1 + e^-x).
 struct Sigmoid {
   std::string describe() const { return "sigmoid"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// The hyperbolic tangent.
 struct Tanh {
   std::string describe() const { return "tanh"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 }  // namespace troupe::kernels

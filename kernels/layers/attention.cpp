@@ -25,8 +25,4 @@ Result<Shape> Attention::output_shape(std::span<const Shape> inputs) const {
   return Shape{inputs[0][0], inputs[0][1] / parts * heads};
 }
 
-Result<std::vector<ParameterSpec>> Attention::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-
 }  // namespace troupe::kernels

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -26,7 +25,6 @@ struct Attention {
 
   std::string describe() const { return "attention"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 }  // namespace troupe::kernels

@@ -15,8 +15,4 @@ Result<Shape> Dropout::output_shape(std::span<const Shape> inputs) const {
   return inputs[0];
 }
 
-Result<std::vector<ParameterSpec>> Dropout::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-
 }  // namespace troupe::kernels

@@ -2,9 +2,8 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
-#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -18,7 +17,6 @@ struct Dropout {
 
   std::string describe() const { return "dropout"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 }  // namespace troupe::kernels

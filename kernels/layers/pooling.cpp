@@ -18,19 +18,11 @@ Result<Shape> Pooling::output_shape(std::span<const Shape> inputs) const {
   return layers::slide(what, inputs[0], inputs[0][0], {kernel, stride, padding});
 }
 
-Result<std::vector<ParameterSpec>> Pooling::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
-}
-
 Result<Shape> GlobalAveragePooling::output_shape(std::span<const Shape> inputs) const {
   const std::string what = describe();
   TROUPE_TRY(layers::require_inputs(what, inputs, 1));
   TROUPE_TRY(layers::require_image(what, inputs[0]));
   return Shape{inputs[0][0], 1, 1};
-}
-
-Result<std::vector<ParameterSpec>> GlobalAveragePooling::parameters(std::span<const Shape>) const {
-  return std::vector<ParameterSpec>{};
 }
 
 }  // namespace troupe::kernels

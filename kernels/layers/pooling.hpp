@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -21,7 +20,6 @@ struct Pooling {
 
   std::string describe() const { return kind == Kind::max ? "max pooling" : "average pooling"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// The mean of each channel: [channels, height, width] to [channels, 1, 1]. What PyTorch calls
@@ -29,7 +27,6 @@ struct Pooling {
 struct GlobalAveragePooling {
   std::string describe() const { return "global average pooling"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 }  // namespace troupe::kernels

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "kernels/layers/parameter_spec.hpp"
+#include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -14,14 +13,12 @@ namespace troupe::kernels {
 struct Flatten {
   std::string describe() const { return "flatten"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// The sum of two inputs of one shape, element by element.
 struct Add {
   std::string describe() const { return "add"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 /// Inputs one after the other along an axis of a sample: [2, 4, 4] and [3, 4, 4] along axis 0 are
@@ -31,7 +28,6 @@ struct Concat {
 
   std::string describe() const { return "concat"; }
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
-  Result<std::vector<ParameterSpec>> parameters(std::span<const Shape>) const;
 };
 
 }  // namespace troupe::kernels

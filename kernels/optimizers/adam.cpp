@@ -11,12 +11,10 @@ namespace troupe::kernels::optimizers {
 
 namespace {
 struct Factors {
-  float gradient_scale;
-  float gradient_decay;  ///< adam: times w, to the gradient
-  float keep;            ///< adamw: of w; 1 without decay
-  float fresh_mean;      ///< 1 - beta1
-  float beta2, fresh_square;
-  float rate;  ///< with the mean's correction
+  MomentFactors moments;
+  float gradient_decay = 0;  ///< adam: times w, to the gradient
+  float keep = 1;            ///< adamw: of w; 1 without decay
+  float rate;                ///< with the mean's correction
   float root_correction, epsilon;
 };
 }  // namespace
@@ -27,9 +25,8 @@ TROUPE_WIDE_LOOP(adam_step,
                  (factors, w, m, v, gradient, n)) {
   const Factors f = factors;
   for (std::size_t i = 0; i < n; ++i) {
-    const float g = gradient[i] * f.gradient_scale + f.gradient_decay * w[i];
-    m[i] += f.fresh_mean * (g - m[i]);
-    v[i] = f.beta2 * v[i] + f.fresh_square * (g * g);
+    const float g = gradient[i] * f.moments.gradient_scale + f.gradient_decay * w[i];
+    f.moments.move(g, m[i], v[i]);
     const float root = std::sqrt(v[i]) * f.root_correction + f.epsilon;
     w[i] = f.keep * w[i] - f.rate * (m[i] / root);
   }
@@ -51,14 +48,10 @@ private:
   void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
              std::span<float* const> state) const override {
     const BiasCorrection correction(options_, factors.update);
-    Factors f{};
-    f.gradient_scale = factors.gradient_scale;
-    f.fresh_mean = static_cast<float>(1 - options_.beta1);
-    f.beta2 = static_cast<float>(options_.beta2);
-    f.fresh_square = static_cast<float>(1 - options_.beta2);
-    f.rate = static_cast<float>(factors.learning_rate * correction.mean);
-    f.root_correction = static_cast<float>(correction.root);
-    f.epsilon = static_cast<float>(options_.epsilon);
+    Factors f{.moments = {options_, factors.gradient_scale},
+              .rate = static_cast<float>(factors.learning_rate * correction.mean),
+              .root_correction = static_cast<float>(correction.root),
+              .epsilon = static_cast<float>(options_.epsilon)};
     for (const ParameterRun& run : runs_) {
       const double decay = run.decays ? options_.weight_decay : 0;
       f.gradient_decay = static_cast<float>(decoupled_ ? 0 : decay);

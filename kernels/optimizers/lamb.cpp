@@ -13,8 +13,9 @@ namespace troupe::kernels::optimizers {
 
 namespace {
 struct Factors {
-  float gradient_scale, fresh_mean, beta2, fresh_square;
-  float mean_correction, root_correction, epsilon, weight_decay;
+  MomentFactors moments;
+  float mean_correction, root_correction, epsilon;
+  float weight_decay = 0;
 };
 }  // namespace
 
@@ -22,11 +23,8 @@ TROUPE_WIDE_LOOP(move_moments,
                  (const Factors& factors, float* m, float* v, const float* gradient, std::size_t n),
                  (factors, m, v, gradient, n)) {
   const Factors f = factors;
-  for (std::size_t i = 0; i < n; ++i) {
-    const float g = gradient[i] * f.gradient_scale;
-    m[i] += f.fresh_mean * (g - m[i]);
-    v[i] = f.beta2 * v[i] + f.fresh_square * (g * g);
-  }
+  for (std::size_t i = 0; i < n; ++i)
+    f.moments.move(gradient[i] * f.moments.gradient_scale, m[i], v[i]);
 }
 
 TROUPE_WIDE_LOOP(direction,
@@ -61,14 +59,10 @@ private:
   void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
              std::span<float* const> state) const override {
     const BiasCorrection correction(options_, factors.update);
-    Factors f{};
-    f.gradient_scale = factors.gradient_scale;
-    f.fresh_mean = static_cast<float>(1 - options_.beta1);
-    f.beta2 = static_cast<float>(options_.beta2);
-    f.fresh_square = static_cast<float>(1 - options_.beta2);
-    f.mean_correction = static_cast<float>(correction.mean);
-    f.root_correction = static_cast<float>(correction.root);
-    f.epsilon = static_cast<float>(options_.epsilon);
+    Factors f{.moments = {options_, factors.gradient_scale},
+              .mean_correction = static_cast<float>(correction.mean),
+              .root_correction = static_cast<float>(correction.root),
+              .epsilon = static_cast<float>(options_.epsilon)};
     for (const ParameterRun& run : runs_) {
       f.weight_decay = run.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
       for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
