@@ -1,6 +1,5 @@
 #include "actors/data/cifar.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "actors/data/internal/augment.hpp"
 #include "actors/data/internal/content_hash.hpp"
 #include "actors/data/internal/file.hpp"
+#include "actors/data/internal/folder.hpp"
 
 namespace troupe::train {
 namespace {
@@ -64,12 +64,9 @@ bool is_part(const std::string& name, CifarKind kind, bool training) {
 Result<std::vector<path>> CifarDataset::find_files(const path& folder, CifarKind kind,
                                                    bool training) {
   std::vector<path> files;
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
-    if (is_part(entries->path().filename().native(), kind, training))
-      files.push_back(entries->path());
-  if (error) return internal::system_error("list", folder, error.value());
+  TROUPE_ASSIGN(const auto names, internal::list_folder(folder));
+  for (const auto& name : names)
+    if (is_part(name, kind, training)) files.push_back(folder / name);
   if (files.empty())
     return Error{Code::not_found,
                  fmt::format("{} has no {}; name the folder that the binary version of the data "
@@ -78,7 +75,6 @@ Result<std::vector<path>> CifarDataset::find_files(const path& folder, CifarKind
                              kind == CifarKind::cifar100 ? (training ? "train.bin" : "test.bin")
                              : training                  ? "data_batch_*.bin"
                                                          : "test_batch.bin")};
-  std::sort(files.begin(), files.end());
   return files;
 }
 

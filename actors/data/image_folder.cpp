@@ -8,6 +8,7 @@
 
 #include "actors/data/internal/content_hash.hpp"
 #include "actors/data/internal/file.hpp"
+#include "actors/data/internal/folder.hpp"
 #include "actors/data/internal/image_sample.hpp"
 
 namespace troupe::train {
@@ -18,16 +19,10 @@ using std::filesystem::path;
 constexpr std::size_t kHashedFiles = 1024;
 constexpr std::uint64_t kHashedBytes = std::uint64_t{1} << 20;  // of one file
 
-/// Names in a folder in the order of their bytes, without those that begin with a dot.
+/// Names in a folder without those that begin with a dot.
 Result<std::vector<std::string>> list(const path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
-    if (const auto name = entries->path().filename().native(); !name.starts_with('.'))
-      names.push_back(name);
-  if (error) return internal::system_error("list", folder, error.value());
-  std::sort(names.begin(), names.end());
+  TROUPE_ASSIGN(auto names, internal::list_folder(folder));
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
   return names;
 }
 

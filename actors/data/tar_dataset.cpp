@@ -1,6 +1,5 @@
 #include "actors/data/tar_dataset.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "actors/data/internal/content_hash.hpp"
 #include "actors/data/internal/file.hpp"
+#include "actors/data/internal/folder.hpp"
 #include "actors/data/internal/image_sample.hpp"
 #include "actors/data/internal/tar_reader.hpp"
 
@@ -24,15 +24,13 @@ Result<std::vector<path>> find_shards(const path& name) {
   std::error_code error;
   if (!std::filesystem::is_directory(name, error)) return std::vector<path>{name};
   std::vector<path> shards;
-  std::filesystem::directory_iterator entries(name, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
-    if (entries->path().extension() == ".tar") shards.push_back(entries->path());
-  if (error) return internal::system_error("list", name, error.value());
+  TROUPE_ASSIGN(const auto names, internal::list_folder(name));
+  for (const auto& shard : names)
+    if (path(shard).extension() == ".tar") shards.push_back(name / shard);
   if (shards.empty())
     return Error{Code::not_found,
                  fmt::format("{} has no files *.tar; name the folder of the shards, or one of them",
                              name.native())};
-  std::sort(shards.begin(), shards.end());
   return shards;
 }
 

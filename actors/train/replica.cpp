@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
+#include "actors/train/weights.hpp"
 #include "kernels/statistics.hpp"
 
 namespace troupe::train {
@@ -32,22 +33,15 @@ kernels::OptimizerOptions optimizer_options(const OptimizerConfig& config) {
           .decay_vectors = config.decay_vectors};
 }
 
-std::string checkpoint_name(std::string_view prefix, const kernels::ParameterInfo& info) {
-  return std::string(prefix) + info.name;
-}
-
 /// Views of all parameters in `storage`, which is laid out as the model's flat run. An optimizer
 /// (whose names have a prefix) keeps nothing for statistics.
 void add_views(const kernels::Model& model, std::string_view prefix, const Buffer& storage,
                std::vector<TensorView>& tensors) {
   for (const auto& info : model.parameters()) {
     if (!prefix.empty() && info.kind == kernels::ParameterKind::statistic) continue;
-    TensorView view;
-    view.name = checkpoint_name(prefix, info);
-    for (auto size : info.shape.dims()) view.shape.push_back(static_cast<std::uint64_t>(size));
-    view.bytes =
+    const auto values =
         storage.bytes().subspan(info.offset * sizeof(float), info.elements * sizeof(float));
-    tensors.push_back(std::move(view));
+    tensors.push_back(view_of(info, values, prefix));
   }
 }
 
@@ -146,8 +140,8 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
     TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
     if (infos[i].kind == kernels::ParameterKind::statistic) continue;
     for (std::size_t j = 0; j < names.size(); ++j)
-      TROUPE_TRY(read_into(found.content, checkpoint_name(state_prefix(names[j]), infos[i]),
-                           infos[i], optimizer_state_[j].values(i), path));
+      TROUPE_TRY(read_into(found.content, state_prefix(names[j]) + infos[i].name, infos[i],
+                           optimizer_state_[j].values(i), path));
   }
   TROUPE_ASSIGN(skips_, skips_of(found.content, found.entry.step, path));
   steps_done_ = found.entry.step;

@@ -60,6 +60,11 @@ std::vector<std::uint64_t> shape_of(const kernels::ParameterInfo& info) {
 
 }  // namespace
 
+TensorView view_of(const kernels::ParameterInfo& info, std::span<const std::byte> values,
+                   std::string_view prefix) {
+  return {.name = fmt::format("{}{}", prefix, info.name), .shape = shape_of(info), .bytes = values};
+}
+
 Status load_weights(FileSystem& files, const std::filesystem::path& file,
                     kernels::Parameters& parameters) {
   TROUPE_ASSIGN(const TensorFile content, read_safetensors(files, file, Checksum::if_present));
@@ -90,12 +95,10 @@ Result<WrittenFile> save_weights(FileSystem& files, const std::filesystem::path&
   std::vector<TensorView> tensors;
   const auto infos = parameters.model().parameters();
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    TensorView& tensor = tensors.emplace_back();
-    tensor.name = infos[i].name;
-    tensor.shape = shape_of(infos[i]);
-    tensor.bytes = std::as_bytes(parameters.values(i));
-    if (!tensor.name.ends_with(kRunningMean)) continue;
-    const std::string layer = tensor.name.substr(0, tensor.name.size() - kRunningMean.size());
+    const std::string& name = infos[i].name;
+    tensors.push_back(view_of(infos[i], std::as_bytes(parameters.values(i))));
+    if (!name.ends_with(kRunningMean)) continue;
+    const std::string layer = name.substr(0, name.size() - kRunningMean.size());
     tensors.push_back({.name = layer + ".num_batches_tracked",
                        .dtype = "I64",
                        .shape = {},

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string_view>
 
 #include "actors/checkpoint/safetensors.hpp"
 #include "kernels/parameters.hpp"
@@ -10,6 +12,10 @@ namespace troupe::train {
 
 // A model's weights in files that PyTorch reads and writes: safetensors with the names and shapes
 // of the published models ("layer1.0.conv1.weight" [64, 64, 3, 3]).
+
+/// Values of a parameter as a tensor of a file, whose name may begin with more.
+TensorView view_of(const kernels::ParameterInfo& info, std::span<const std::byte> values,
+                   std::string_view prefix = "");
 
 /// Takes the weights of `file` for `parameters`: each by its name, in F32, F16 or BF16. Other
 /// tensors of the file ("optimizer.", "bn1.num_batches_tracked") are passed over.
