@@ -100,7 +100,7 @@ struct Workspace::State {
   Status check_images(const Tensor& images) const;
   Status check_ids(const Tensor& ids) const;
   /// Labels of one sample.
-  std::int64_t rows() const { return model.output().rank() == 1 ? 1 : model.output()[0]; }
+  std::int64_t rows() const { return model.labels_per_sample(); }
   std::int64_t classes() const { return model.output()[model.output().rank() - 1]; }
   std::int64_t evaluation_batch() const {
     return std::clamp<std::int64_t>(kEvaluationRows / rows(), 1, kEvaluationBatch);
