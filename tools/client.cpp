@@ -47,7 +47,10 @@ Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& ob
   std::optional<train::JobEnded> end;
   for (;;) {
     self->monitor(jobs);
-    TROUPE_TRY(ask<train::JobRecord>(self, train::WatchJob{job}));
+    // From a head that is gone already comes a down message, too.
+    if (const auto watched = ask<train::JobRecord>(self, train::WatchJob{job});
+        !watched.ok() && watched.error().code != Code::unavailable)
+      return watched.error();
     bool receiving = true;
     self->receive_while(receiving)(
         [&](const train::JobStarted& x) {
@@ -65,14 +68,25 @@ Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& ob
         },
         [&](const caf::down_msg&) { receiving = false; });
     if (end) return *end;
-    observer.on_notice({"the cluster's head is gone; its jobs go on, waiting for another head"});
+    bool cancelled = false;
     {
       MutexLock lock(shared->mutex);
       shared->headless = true;
+      cancelled = shared->cancelled;
     }
+    observer.on_notice({"the cluster's head is gone; its jobs go on, waiting for another head"});
+    // The old head may have died with the wish.
+    if (cancelled) observer.on_notice({cancelled_later(job)});
     TROUPE_TRY(find_next_head(job));
     observer.on_notice({"another head leads the cluster"});
   }
+}
+
+std::string Client::cancelled_later(std::uint64_t job) {
+  return fmt::format(
+      "job {} is cancelled as soon as there is a head again; interrupt once more to leave it "
+      "running",
+      job);
 }
 
 bool Client::cancel(std::uint64_t job) {

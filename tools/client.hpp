@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <caf/actor.hpp>
 #include <caf/scoped_actor.hpp>
@@ -38,6 +39,8 @@ struct Client {
   /// Asks for the job's end: now, or as soon as there is a head again; false if there is none now.
   /// Threads: any, while follow() runs.
   bool cancel(std::uint64_t job);
+  /// What the user is told of a wish that waits for the next head.
+  static std::string cancelled_later(std::uint64_t job);
 
   /// Sends a request to the job service and waits for the answer.
   template <class Response, class Request>

@@ -207,6 +207,22 @@ TEST_F(HeadLoss, a_job_that_is_interrupted_meanwhile_is_cancelled_at_the_next_he
   EXPECT_NE(submit.output().find("--resume"), std::string::npos) << submit.output();
 }
 
+TEST_F(HeadLoss, a_job_that_is_interrupted_as_the_head_dies_is_cancelled_at_the_next_head) {
+  auto head = std::make_unique<Head>(Arguments{}, Arguments{"--store", store()});
+  const auto address = start_nodes(head->address, 1);
+  Process submit({"submit", job_file(100'000), "--head", address});
+  ASSERT_TRUE(submit.read_until("epoch 3/")) << submit.output();
+  // Told to a head that never reads it.
+  head->process.signal(SIGSTOP);
+  submit.signal(SIGINT);
+  ASSERT_TRUE(takes_signals_soon(submit.pid()));
+  head->process.signal(SIGKILL);
+  head->process.wait();
+  ASSERT_TRUE(submit.read_until("once more to leave it running")) << submit.output();
+  Process next({"head", "--listen", address, "--store", store()});
+  EXPECT_EQ(submit.wait(), 130) << submit.output();
+}
+
 TEST_F(HeadLoss, the_last_node_that_leaves_a_job_leaves_a_checkpoint_that_is_named) {
   Head head;
   Process last({"node", "--head", head.address, "--name", "last", "--drain-timeout", "1"});

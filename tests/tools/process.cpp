@@ -142,4 +142,19 @@ bool ends_soon(pid_t pid) {
   return true;
 }
 
+bool takes_signals_soon(pid_t pid) {
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  const auto pending = [pid] {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("ShdPnd:")) return line.find_first_not_of("0\t", 7) != line.npos;
+    return true;
+  };
+  while (pending()) {
+    if (Clock::now() > deadline) return false;
+    poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
 }  // namespace troupe::tool

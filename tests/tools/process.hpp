@@ -61,5 +61,7 @@ std::vector<pid_t> children_of(pid_t pid);
 bool runs(pid_t pid);
 /// True if it has ended within ten seconds.
 bool ends_soon(pid_t pid);
+/// True if no signal waits to be taken by it within ten seconds.
+bool takes_signals_soon(pid_t pid);
 
 }  // namespace troupe::tool

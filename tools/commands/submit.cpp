@@ -38,10 +38,7 @@ Result<int> submit(const Options& options, Signals& signals) {
   JsonLines json_lines(stdout, clock);
   const auto on_signal = signals.on_signal([&client, job](int) {
     if (!client.cancel(job))
-      std::fprintf(stderr,
-                   "troupe: job %lu is cancelled as soon as there is a head again; interrupt once "
-                   "more to leave it running\n",
-                   static_cast<unsigned long>(job));
+      std::fprintf(stderr, "troupe: %s\n", Client::cancelled_later(job).c_str());
   });
   train::JobObserver& observer =
       options.json ? static_cast<train::JobObserver&>(json_lines) : progress;
