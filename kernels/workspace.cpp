@@ -83,6 +83,10 @@ Status WorkspaceOptions::validate() const {
     return {
         Code::invalid_argument,
         fmt::format("label_smoothing is {}, but must be at least 0 and below 1", label_smoothing)};
+  if (loss != Loss::softmax_cross_entropy && (label_smoothing != 0.0f || ignored_label))
+    return {Code::invalid_argument,
+            fmt::format("{} is set, but the loss is {}; only softmax_cross_entropy has it",
+                        ignored_label ? "ignored_label" : "label_smoothing", to_string(loss))};
   if (device != Device::cpu)
     return {Code::not_supported,
             fmt::format("this build has no {} backend; use device cpu", to_string(device))};
@@ -90,25 +94,20 @@ Status WorkspaceOptions::validate() const {
 }
 
 struct Workspace::State {
-  State(Model the_model, WorkspaceOptions the_options)
+  State(Model the_model, WorkspaceOptions the_options, std::unique_ptr<LossFunction> the_loss)
       : model(std::move(the_model)),
         options(std::move(the_options)),
+        loss(std::move(the_loss)),
         pixels(pixel_tables(options)) {}
 
   Status check_parameters(const Parameters& parameters) const;
   Status check_input(const Tensor& input) const;
   Status check_images(const Tensor& images) const;
   Status check_ids(const Tensor& ids) const;
-  /// Labels of one sample.
-  std::int64_t rows() const { return model.labels_per_sample(); }
-  std::int64_t classes() const { return model.output()[model.output().rank() - 1]; }
   std::int64_t evaluation_batch() const {
-    return std::clamp<std::int64_t>(kEvaluationRows / rows(), 1, kEvaluationBatch);
+    return std::clamp<std::int64_t>(kEvaluationRows / model.labels_per_sample(), 1,
+                                    kEvaluationBatch);
   }
-  LossOptions loss_options() const {
-    return {options.label_smoothing, options.ignored_label, options.threads};
-  }
-  Status read_labels(const Tensor& tensor, std::int64_t batch);
   Result<Network*> network(std::int64_t batch, Mode mode);
   void load(const Tensor& images, std::int64_t first, Network& net) const;
   Status forward(Network& net, const Parameters& parameters, const Tensor& images,
@@ -116,6 +115,7 @@ struct Workspace::State {
 
   Model model;
   WorkspaceOptions options;
+  std::unique_ptr<LossFunction> loss;
   struct Cached {
     std::int64_t batch;
     Mode mode;
@@ -123,7 +123,6 @@ struct Workspace::State {
   };
   std::vector<PixelTable> pixels;  ///< one, or one a channel
   std::list<Cached> cached;        ///< last used first
-  std::vector<std::int32_t> labels;
 };
 
 Status Workspace::State::check_parameters(const Parameters& parameters) const {
@@ -169,29 +168,6 @@ Status Workspace::State::check_images(const Tensor& images) const {
             fmt::format("model '{}' needs images u8 or f32 [batch] + {} with a batch of at least "
                         "1, not {}",
                         model.name(), to_string(want), describe(images))};
-  return {};
-}
-
-Status Workspace::State::read_labels(const Tensor& tensor, std::int64_t batch) {
-  const bool fits = tensor.shape() == Shape{batch * rows()} ||
-                    (model.output().rank() == 2 && tensor.shape() == Shape{batch, rows()});
-  if (!fits || (tensor.dtype() != DType::u8 && tensor.dtype() != DType::i32))
-    return {Code::shape_mismatch,
-            fmt::format("{} samples need labels u8 or i32 {}, not {}", batch,
-                        model.output().rank() == 1 ? to_string(Shape{batch})
-                                                   : to_string(Shape{batch, rows()}),
-                        describe(tensor))};
-  labels.resize(tensor.elements());
-  if (tensor.dtype() == DType::u8) {
-    std::ranges::copy(tensor.data<std::uint8_t>(), labels.begin());
-  } else {
-    std::ranges::copy(tensor.data<std::int32_t>(), labels.begin());
-  }
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if ((labels[i] < 0 || labels[i] >= classes()) && labels[i] != options.ignored_label)
-      return {Code::invalid_argument,
-              fmt::format("label {} of the batch is {}, but model '{}' has classes 0 to {}", i,
-                          labels[i], model.name(), classes() - 1)};
   return {};
 }
 
@@ -252,14 +228,10 @@ const WorkspaceOptions& Workspace::options() const noexcept {
 
 Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
   TROUPE_TRY(options.validate());
-  if (model.output().rank() != 1 && model.output().rank() != 2)
-    return Error{Code::shape_mismatch,
-                 fmt::format("model '{}' gives {}, but its output must be [classes] or [tokens, "
-                             "classes]; flatten it",
-                             model.name(), to_string(model.output()))};
+  TROUPE_ASSIGN(auto loss, make_loss(model, options));
   TROUPE_TRY(check_channels("input_mean", options.input_mean, model));
   TROUPE_TRY(check_channels("input_deviation", options.input_deviation, model));
-  return Workspace(std::make_unique<State>(std::move(model), std::move(options)));
+  return Workspace(std::make_unique<State>(std::move(model), std::move(options), std::move(loss)));
 }
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
@@ -268,7 +240,7 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
   TROUPE_TRY(state_->check_parameters(parameters));
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
-  TROUPE_TRY(state_->read_labels(labels, batch));
+  TROUPE_TRY(state_->loss->read(labels, batch));
   if (gradients.size() != model().flat_size())
     return Error{Code::shape_mismatch,
                  fmt::format("gradients of model '{}' take {} floats, but {} were given",
@@ -276,8 +248,7 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
   TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
   clear_padding(model(), gradients);
   TROUPE_TRY(state_->forward(*net, parameters, images, 0, key));
-  const LossStats stats = softmax_cross_entropy(net->output(), state_->classes(), state_->labels,
-                                                net->output_gradient(), state_->loss_options());
+  const LossStats stats = state_->loss->compute(0, batch, net->output(), net->output_gradient());
   TROUPE_TRY(net->backward(parameters.values(), gradients, ready));
   return stats;
 }
@@ -287,19 +258,14 @@ Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor
   TROUPE_TRY(state_->check_parameters(parameters));
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
-  TROUPE_TRY(state_->read_labels(labels, samples));
-  const std::span<const std::int32_t> all_labels = state_->labels;
+  TROUPE_TRY(state_->loss->read(labels, samples));
   LossStats stats;
   const std::int64_t most = state_->evaluation_batch();
   for (std::int64_t first = 0; first < samples; first += most) {
     const std::int64_t batch = std::min(most, samples - first);
     TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
     TROUPE_TRY(state_->forward(*net, parameters, images, first));
-    stats +=
-        softmax_cross_entropy(net->output(), state_->classes(),
-                              all_labels.subspan(static_cast<std::size_t>(first * state_->rows()),
-                                                 static_cast<std::size_t>(batch * state_->rows())),
-                              {}, state_->loss_options());
+    stats += state_->loss->compute(first, batch, net->output(), {});
   }
   return stats;
 }

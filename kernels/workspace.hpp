@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/loss.hpp"
 #include "kernels/model.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/pass_key.hpp"
@@ -15,20 +16,6 @@
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
-
-/// What a pass over some samples gave. Sums, so that ranks add theirs up.
-struct LossStats {
-  double loss_sum = 0.0;     ///< of the labels' cross entropies, added in their order
-  std::int64_t correct = 0;  ///< labels that have the greatest logit
-  std::int64_t count = 0;    ///< labels, without those ignored
-
-  LossStats& operator+=(const LossStats& other) noexcept {
-    loss_sum += other.loss_sum;
-    correct += other.correct;
-    count += other.count;
-    return *this;
-  }
-};
 
 /// Which kernels compute a layer.
 enum class KernelChoice : std::uint8_t {
@@ -44,10 +31,12 @@ struct WorkspaceOptions {
   /// MNIST's.
   std::vector<float> input_mean = {0.1307f};
   std::vector<float> input_deviation = {0.3081f};
-  /// The share of each label that all classes get in equal parts: 0 to below 1. Szegedy et al.,
-  /// "Rethinking the Inception architecture" (2015), section 7.
+  Loss loss = Loss::softmax_cross_entropy;
+  /// softmax_cross_entropy: the share of each label that all classes get in equal parts, 0 to below
+  /// 1. Szegedy et al., "Rethinking the Inception architecture" (2015), section 7.
   float label_smoothing = 0.0f;
-  /// A label whose samples (or tokens) count for nothing, say that of padding.
+  /// softmax_cross_entropy: a label whose samples (or tokens) count for nothing, say that of
+  /// padding.
   std::optional<std::int32_t> ignored_label = {};
   /// Threads of one pass. Part of the result: another number may give other last bits.
   int threads = 1;
@@ -78,22 +67,22 @@ using GradientReady = std::function<void(const ParameterInfo& parameter)>;
 ///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
 class Workspace {
 public:
-  /// The model's output must be [classes], or [tokens, classes] for a label on each. Errors:
-  /// `shape_mismatch`, `invalid_argument` for means or deviations that are neither one nor one a
-  /// channel, or as `options.validate()`.
+  /// For the softmax cross entropy the model's output must be [classes], or [tokens, classes] for a
+  /// label on each. Errors: `shape_mismatch` for another, `invalid_argument` for means or
+  /// deviations that are neither one nor one a channel, or as `options.validate()`.
   static Result<Workspace> create(Model model, WorkspaceOptions options = {});
 
   Workspace(Workspace&&) noexcept;
   Workspace& operator=(Workspace&&) noexcept;
   ~Workspace();
 
-  /// Gradient of the SUM of the samples' softmax cross entropies (not their mean: the sum over all
-  /// ranks is scaled once, by 1 / global batch), written to `gradients`: `model().flat_size()`
-  /// floats laid out as the parameters, the padding between them zeroed.
+  /// Gradient of the SUM of the labels' losses (not their mean: the sum over all ranks is scaled
+  /// once, by 1 / global batch), written to `gradients`: `model().flat_size()` floats laid out as
+  /// the parameters, the padding between them zeroed.
   ///
   /// `images`: u8 or f32, [batch] + the model's input, whose channel may be left out if it is one;
   /// for a model of token ids i32, each 0..vocabulary-1.
-  /// `labels`: u8 or i32 [batch], or [batch, tokens] or that in one, each 0..classes-1 or ignored.
+  /// `labels`: as the Loss says, in kernels/loss.hpp; each is a class or ignored.
   /// `key`: what dropout goes by.
   Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,
                                      const Tensor& labels, std::span<float> gradients,
@@ -103,7 +92,7 @@ public:
   Result<LossStats> evaluate(const Parameters& parameters, const Tensor& images,
                              const Tensor& labels);
 
-  /// The logits: f32 [batch, classes] or [batch, tokens, classes].
+  /// The outputs (logits, for the softmax cross entropy): f32 [batch] + the model's output.
   Result<Tensor> predict(const Parameters& parameters, const Tensor& images);
 
   const Model& model() const noexcept;

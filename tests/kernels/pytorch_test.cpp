@@ -9,6 +9,7 @@
 
 #include "actors/checkpoint/file_system.hpp"
 #include "actors/checkpoint/safetensors.hpp"
+#include "kernels/internal/loss.hpp"
 #include "kernels/internal/network.hpp"
 #include "kernels/models.hpp"
 #include "kernels/parameters.hpp"
@@ -135,6 +136,28 @@ void PyTorch::check(int threads) const {
 TEST_P(PyTorch, gives_the_same_output_and_gradients) {
   check(1);
   check(2);
+}
+
+TEST(PyTorchLoss, of_squares_is_the_same_and_has_the_same_gradient) {
+  train::PosixFileSystem files;
+  const auto file =
+      train::read_safetensors(files, TROUPE_PYTORCH_REFERENCE, train::Checksum::if_present).value();
+  const auto values = [&](const std::string& name) {
+    const train::TensorView* const tensor = file.find("mean_squared_error/" + name);
+    return std::span(reinterpret_cast<const float*>(tensor->bytes.data()),
+                     tensor->bytes.size() / sizeof(float));
+  };
+  const Model model = Model::build("m", {3, 5}, {Relu{}}).value();
+  auto loss = make_loss(model, {.loss = Loss::mean_squared_error}).value();
+  Tensor targets = Tensor::allocate(DType::f32, {4, 3, 5}).value();
+  std::ranges::copy(values("targets"), targets.data<float>().begin());
+  ASSERT_TRUE(loss->read(targets, 4).ok());
+  std::vector<float> gradient(60);
+  const LossStats stats = loss->compute(0, 4, values("outputs"), gradient);
+  const auto count = static_cast<double>(stats.count);
+  EXPECT_NEAR(stats.loss_sum / count, values("loss")[0], 1e-6);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_NEAR(gradient[i] / count, values("gradient")[i], 1e-7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PyTorch, testing::ValuesIn(cases()),

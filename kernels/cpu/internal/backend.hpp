@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,9 @@ MadeKernel make_reorder(const Activation& from, const Activation& to, int thread
 LossStats softmax_cross_entropy(std::span<const float> logits, std::int64_t classes,
                                 std::span<const std::int32_t> labels, std::span<float> gradient,
                                 const LossOptions& options);
+/// Loss::mean_squared_error of `labels` runs of the outputs, as LossFunction::compute.
+LossStats mean_squared_error(std::span<const float> outputs, std::span<const float> targets,
+                             std::size_t labels, std::span<float> gradient, int threads);
 
 /// As troupe::kernels::limit_instruction_set.
 Status limit_instruction_set(std::string_view name);

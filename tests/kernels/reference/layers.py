@@ -106,6 +106,15 @@ def gpt_parameters(layers, width, context, vocabulary):
     return {name: torch.randn(shape) * 0.3 for name, shape in shapes.items()}
 
 
+def lstm(name, module, shape, part):
+    """`part`: what of the output [batch, time, hidden] the layer gives."""
+    def run(x, p):
+        own = {key.removeprefix("l."): value for key, value in p.items()}
+        return part(torch.func.functional_call(module, own, (x,))[0])
+
+    case(name, of(module, [key for key, _ in module.named_parameters()]), run, torch.randn(shape))
+
+
 def cases():
     convolution("convolution", 3, 5, 3, shape=(2, 3, 6, 7))
     convolution("convolution_stride", 3, 4, 3, stride=2, padding=1, shape=(2, 3, 7, 8))
@@ -145,6 +154,21 @@ def cases():
     case("attention_grouped", {}, lambda x, p: attention(x, 4, 2, True), torch.randn(2, 6, 32))
     case("gpt", gpt_parameters(2, 16, 7, 23), lambda x, p: gpt(x, p, 2, 2),
          torch.randint(23, (2, 7)))
+    image = torch.randn(2, 3, 7, 6)
+    case("adaptive_average_pooling", {},
+         lambda x, p: functional.adaptive_avg_pool2d(x, (3, 4)), image)
+    case("adaptive_max_pooling", {},
+         lambda x, p: functional.adaptive_max_pool2d(x, (3, 4)), image)
+    lstm("lstm", nn.LSTM(5, 4, batch_first=True), (3, 6, 5), lambda y: y)
+    lstm("lstm_of_two_layers", nn.LSTM(3, 4, num_layers=2, batch_first=True), (3, 5, 3),
+         lambda y: y[:, -1])
+    outputs = rounded(torch.randn(4, 3, 5)).requires_grad_()
+    targets = rounded(torch.randn(4, 3, 5))
+    loss = functional.mse_loss(outputs, targets)
+    loss.backward()
+    for name, value in (("outputs", outputs), ("targets", targets), ("loss", loss),
+                        ("gradient", outputs.grad)):
+        put(f"mean_squared_error/{name}", value)
 
 
 def write(path):
