@@ -37,9 +37,10 @@ namespace troupe::kernels {
 // and
 //   kInput                the element type of its input, if that is not f32.
 
-using LayerSpec = std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, GlobalAveragePooling,
-                               Flatten, Add, Embedding, PositionEmbedding, LayerNorm, RmsNorm,
-                               GroupNorm, Gelu, Silu, Sigmoid, Tanh, Concat, Dropout, Attention>;
+using LayerSpec =
+    std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, AdaptivePooling,
+                 GlobalAveragePooling, Flatten, Add, Embedding, PositionEmbedding, LayerNorm,
+                 RmsNorm, GroupNorm, Gelu, Silu, Sigmoid, Tanh, Concat, Dropout, Attention>;
 
 std::string describe(const LayerSpec& layer);
 Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs);

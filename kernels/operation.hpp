@@ -12,6 +12,7 @@ enum class Operation : std::uint8_t {
   relu,
   max_pooling,
   average_pooling,
+  adaptive_pooling,
   add,
   embedding,
   position_embedding,

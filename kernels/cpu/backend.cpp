@@ -90,6 +90,7 @@ constexpr Entry kKernels[] = {
     {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},
     {Operation::average_pooling, DType::f32, make_pooling},
+    {Operation::adaptive_pooling, DType::f32, make_adaptive_pooling},
     {Operation::embedding, DType::f32, make_embedding},
     {Operation::position_embedding, DType::f32, make_position_embedding},
     {Operation::layer_norm, DType::f32, make_layer_norm},

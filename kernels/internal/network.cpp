@@ -21,6 +21,7 @@ struct OperationOf {
   Operation operator()(const Pooling& spec) const {
     return spec.kind == Pooling::Kind::max ? Operation::max_pooling : Operation::average_pooling;
   }
+  Operation operator()(const AdaptivePooling&) const { return Operation::adaptive_pooling; }
   Operation operator()(const GlobalAveragePooling&) const { return Operation::average_pooling; }
   Operation operator()(const Flatten&) const { return Operation::alias; }
   Operation operator()(const Add&) const { return Operation::add; }

@@ -18,6 +18,16 @@ Result<Shape> Pooling::output_shape(std::span<const Shape> inputs) const {
   return layers::slide(what, inputs[0], inputs[0][0], {kernel, stride, padding});
 }
 
+Result<Shape> AdaptivePooling::output_shape(std::span<const Shape> inputs) const {
+  const std::string what = describe();
+  TROUPE_TRY(layers::require_inputs(what, inputs, 1));
+  TROUPE_TRY(layers::require_size(what, "height", height, 1));
+  TROUPE_TRY(layers::require_size(what, "width", width, 1));
+  TROUPE_TRY(layers::require_image(what, inputs[0]));
+  const std::int64_t dims[] = {inputs[0][0], height, width};
+  return Shape::checked(dims);
+}
+
 Result<Shape> GlobalAveragePooling::output_shape(std::span<const Shape> inputs) const {
   const std::string what = describe();
   TROUPE_TRY(layers::require_inputs(what, inputs, 1));

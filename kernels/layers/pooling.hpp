@@ -22,6 +22,21 @@ struct Pooling {
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
 };
 
+/// Maximum or mean over windows that make up the whole image, whatever its size: [channels, height,
+/// width] to [channels, `height`, `width`]. Along an axis of n elements window i of m goes from
+/// floor(i n / m) to before ceil((i + 1) n / m), so where m does not divide n, neighbours overlap.
+/// What PyTorch calls AdaptiveMaxPool2d and AdaptiveAvgPool2d.
+struct AdaptivePooling {
+  Pooling::Kind kind = Pooling::Kind::average;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+
+  std::string describe() const {
+    return kind == Pooling::Kind::max ? "adaptive max pooling" : "adaptive average pooling";
+  }
+  Result<Shape> output_shape(std::span<const Shape> inputs) const;
+};
+
 /// The mean of each channel: [channels, height, width] to [channels, 1, 1]. What PyTorch calls
 /// adaptive average pooling to one pixel.
 struct GlobalAveragePooling {

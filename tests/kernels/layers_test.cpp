@@ -73,6 +73,26 @@ TEST_P(Layers, average_pooling_with_overlap_and_padding) {
   check({2, 6, 5},
         {Pooling{.kind = Pooling::Kind::average, .kernel = 3, .stride = 2, .padding = 1}});
 }
+TEST_P(Layers, adaptive_pooling_to_a_size_that_divides_its_input) {
+  for (const auto kind : {Pooling::Kind::average, Pooling::Kind::max})
+    check({2, 6, 4}, {AdaptivePooling{kind, 3, 2}});
+}
+TEST_P(Layers, adaptive_pooling_whose_windows_overlap) {
+  for (const auto kind : {Pooling::Kind::average, Pooling::Kind::max})
+    check({2, 7, 5}, {AdaptivePooling{kind, 3, 4}});
+}
+TEST_P(Layers, adaptive_pooling_to_more_pixels_and_to_as_many) {
+  for (const auto kind : {Pooling::Kind::average, Pooling::Kind::max}) {
+    check({2, 2, 3}, {AdaptivePooling{kind, 3, 7}});
+    check({2, 3, 4}, {Tanh{}, AdaptivePooling{kind, 3, 4}, Flatten{}, Linear{"l", 3}});
+  }
+}
+TEST_P(Layers, adaptive_pooling_after_a_convolution) {
+  check({3, 9, 9},
+        {Convolution{.name = "c", .out_channels = 5, .kernel = 3},
+         AdaptivePooling{.height = 2, .width = 2}, Flatten{}, Linear{"l", 3}},
+        9);
+}
 TEST_P(Layers, flatten_between_images_and_features) {
   check({3, 2, 4}, {Flatten{}, Linear{"l", 3}});
 }

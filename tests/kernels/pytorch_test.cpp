@@ -48,6 +48,8 @@ std::vector<Case> cases() {
       {"max_pooling", {3, 7, 6}, {Pooling{.kernel = 3, .stride = 2, .padding = 1}}},
       {"average_pooling", {3, 7, 6}, {Pooling{.kind = Pooling::Kind::average}}},
       {"global_average_pooling", {3, 7, 6}, {GlobalAveragePooling{}}},
+      {"adaptive_average_pooling", {3, 7, 6}, {AdaptivePooling{Pooling::Kind::average, 3, 4}}},
+      {"adaptive_max_pooling", {3, 7, 6}, {AdaptivePooling{Pooling::Kind::max, 3, 4}}},
       {"layer_norm", {5, 20}, {LayerNorm{"l"}}},
       {"rms_norm", {5, 20}, {RmsNorm{"l"}}},
       {"linear", {5, 20}, {Linear{"l", 7}}},

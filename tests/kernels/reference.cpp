@@ -123,6 +123,29 @@ struct Batch {
     });
   }
 
+  void operator()(const AdaptivePooling& spec) const {
+    const bool is_max = spec.kind == Pooling::Kind::max;
+    const auto begin = [](std::int64_t i, std::int64_t n, std::int64_t m) {
+      return static_cast<std::int64_t>(
+          std::floor(static_cast<double>(i * n) / static_cast<double>(m)));
+    };
+    const auto end = [](std::int64_t i, std::int64_t n, std::int64_t m) {
+      return static_cast<std::int64_t>(
+          std::ceil(static_cast<double>((i + 1) * n) / static_cast<double>(m)));
+    };
+    each_output([&](std::int64_t n, std::int64_t c, std::int64_t row, std::int64_t column) {
+      double value = is_max ? -std::numeric_limits<double>::infinity() : 0.0;
+      double count = 0.0;
+      for (std::int64_t r = begin(row, in(1), spec.height); r < end(row, in(1), spec.height); ++r)
+        for (std::int64_t k = begin(column, in(2), spec.width); k < end(column, in(2), spec.width);
+             ++k) {
+          value = is_max ? std::max(value, at(n, c, r, k)) : value + at(n, c, r, k);
+          ++count;
+        }
+      return is_max ? value : value / count;
+    });
+  }
+
   void operator()(const GlobalAveragePooling&) const {
     each_output([&](std::int64_t n, std::int64_t c, std::int64_t, std::int64_t) {
       double sum = 0.0;

@@ -40,6 +40,7 @@ MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
 MadeKernel make_gemm_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
+MadeKernel make_adaptive_pooling(const KernelRequest& request);
 MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads,
                              SharedScratch& scratch);
 MadeKernel make_dnnl_batch_norm(const KernelRequest& request);
