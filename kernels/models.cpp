@@ -34,6 +34,8 @@ constexpr Entry kModels[] = {
      [](const ModelConfig& c) {
        return models::resnet({"resnet101", {3, 4, 23, 3}, true}, c);
      }},
+    {"vgg16", [](const ModelConfig& c) { return models::vgg16(false, c); }},
+    {"vgg16_bn", [](const ModelConfig& c) { return models::vgg16(true, c); }},
     {"gpt", models::gpt},
 };
 

@@ -28,18 +28,23 @@ struct ModelConfig {
   /// resnet: begins with a 3x3 convolution and no pooling, for images of 28 to 64 pixels, as in the
   /// CIFAR experiments of the paper.
   bool small_images = false;
-  std::int64_t width =
-      64;            ///< resnet: channels of its first stage; others have 2, 4 and 8 times as many
+  /// resnet, vgg: channels of its first stage; others have 2, 4 and 8 times as many.
+  std::int64_t width = 64;
   GptSize gpt = {};  ///< gpt, which takes nothing else
 };
 
-/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101" or "gpt". Errors: `not_found`
-/// with the names that are there, or as ModelBuilder::build.
+/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vgg16_bn" or "gpt".
+/// Errors: `not_found` with the names that are there, or as ModelBuilder::build.
 ///
 /// lenet5: conv1 (6 of 5x5, padding 2), conv2 (16 of 5x5), each with ReLU and 2x2 max pooling; fc1
 /// (120), fc2 (84), fc3 (classes). mlp: fc1, fc2, ... with ReLU between.
 /// resnet: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (2015), with the
 /// stride of a bottleneck in its 3x3 convolution; parameters are named as torchvision's.
+/// vgg16: Simonyan, Zisserman, "Very deep convolutional networks for large-scale image
+/// recognition" (2014), configuration D, for images of 32 pixels a side and more, with adaptive
+/// average pooling to 7 by 7 before its linear layers and dropout of a half after the first two;
+/// vgg16_bn with batch norm after each convolution. Named and initialized as torchvision's. With
+/// another width its hidden linear layers have 64 times as many features.
 /// gpt: Radford et al., "Language models are unsupervised multitask learners" (2019): a decoder
 /// with the norms before attention and MLP, learned positions and a head tied to the embedding.
 /// From token ids [context] to [context, vocabulary]. Parameters are named as in the published

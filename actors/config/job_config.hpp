@@ -18,10 +18,11 @@ struct ModelConfig {
       {};                      ///< mlp: width of each hidden layer; empty is a linear model
   std::uint32_t classes = 10;  ///< labels, and tokens, are 0 .. classes-1
   bool small_images = false;   ///< resnet: a first layer for images of 28 to 64 pixels
-  std::uint32_t width = 0;     ///< resnet: channels of its first stage (0: 64); gpt: of its stream
-  std::uint32_t layers = 0;    ///< gpt
-  std::uint32_t heads = 0;     ///< gpt; they share its width equally
-  double dropout = 0.0;        ///< gpt: the share that is zeroed in training
+  /// resnet, vgg: channels of its first stage (0: 64); gpt: of its stream.
+  std::uint32_t width = 0;
+  std::uint32_t layers = 0;  ///< gpt
+  std::uint32_t heads = 0;   ///< gpt; they share its width equally
+  double dropout = 0.0;      ///< gpt: the share that is zeroed in training
 };
 
 struct DataConfig {

@@ -11,6 +11,9 @@ namespace troupe::kernels::models {
 Result<Model> lenet5(const ModelConfig& config);
 Result<Model> mlp(const ModelConfig& config);
 
+/// `normalized`: with batch norm.
+Result<Model> vgg16(bool normalized, const ModelConfig& config);
+
 Result<Model> gpt(const ModelConfig& config);
 
 struct ResNetSize {

@@ -29,7 +29,7 @@ Result<std::vector<ParameterSpec>> Convolution::parameters(std::span<const Shape
   TROUPE_ASSIGN(const Shape weight, Shape::checked(dims));
   const Initial by_fan_in = Initial::by_fan_in(in * kernel * kernel);
   std::vector<ParameterSpec> list{{"weight", weight, initial.value_or(by_fan_in)}};
-  if (bias) list.push_back({"bias", Shape{out_channels}, by_fan_in});
+  if (bias) list.push_back({"bias", Shape{out_channels}, initial_bias.value_or(by_fan_in)});
   return list;
 }
 

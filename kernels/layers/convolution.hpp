@@ -22,7 +22,8 @@ struct Convolution {
   std::int64_t dilation = 1;
   std::int64_t groups = 1;  ///< both numbers of channels are multiples of it
   bool bias = true;
-  std::optional<Initial> initial = {};  ///< of the weight; else by fan-in
+  std::optional<Initial> initial = {};       ///< of the weight; else by fan-in
+  std::optional<Initial> initial_bias = {};  ///< else by fan-in
 
   std::string describe() const;
   Result<Shape> output_shape(std::span<const Shape> inputs) const;

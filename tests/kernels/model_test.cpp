@@ -72,6 +72,46 @@ TEST(ResNet, of_small_images_keeps_their_size_in_its_first_layers) {
   EXPECT_EQ(make_model("resnet18", {.input = {784}}).code(), Code::shape_mismatch);
 }
 
+TEST(Vgg, has_the_parameters_that_torchvisions_has) {
+  const auto described_of = [](const char* name) {
+    return described(make_model(name, {.input = {3, 224, 224}, .classes = 1000}).value());
+  };
+  const auto plain = described_of("vgg16");
+  EXPECT_EQ(plain.size(), 2u * 16);
+  EXPECT_THAT(std::vector(plain.begin(), plain.begin() + 4),
+              testing::ElementsAre("features.0.weight [64, 3, 3, 3]", "features.0.bias [64]",
+                                   "features.2.weight [64, 64, 3, 3]", "features.2.bias [64]"));
+  EXPECT_THAT(plain,
+              testing::IsSupersetOf(
+                  {"features.5.weight [128, 64, 3, 3]", "features.10.weight [256, 128, 3, 3]",
+                   "features.17.weight [512, 256, 3, 3]", "features.28.weight [512, 512, 3, 3]",
+                   "classifier.0.weight [4096, 25088]", "classifier.3.weight [4096, 4096]",
+                   "classifier.6.weight [1000, 4096]"}));
+  const auto normalized = described_of("vgg16_bn");
+  EXPECT_THAT(normalized, testing::IsSupersetOf(
+                              {"features.0.weight [64, 3, 3, 3]", "features.1.weight [64]",
+                               "features.1.running_var [64]", "features.40.weight [512, 512, 3, 3]",
+                               "features.41.running_mean [512]"}));
+  const auto count = [](const char* name) {
+    return make_model(name, {.input = {3, 224, 224}, .classes = 1000}).value().parameter_count();
+  };
+  EXPECT_EQ(count("vgg16"), 138357544u);
+  EXPECT_EQ(count("vgg16_bn"), 138365992u);
+}
+
+TEST(Vgg, takes_images_of_other_sizes_and_may_be_narrow) {
+  const Model model =
+      make_model("vgg16", {.input = {3, 32, 48}, .classes = 10, .width = 2}).value();
+  EXPECT_EQ(model.output(), Shape{10});
+  EXPECT_THAT(described(model), testing::IsSupersetOf({"classifier.0.weight [128, 784]",
+                                                       "classifier.6.weight [10, 128]"}));
+  const auto small = make_model("vgg16", {.input = {3, 16, 16}});
+  ASSERT_EQ(small.code(), Code::shape_mismatch);
+  EXPECT_THAT(small.error().message, HasSubstr("a window of 2 does not fit"));
+  EXPECT_THAT(make_model("vgg16", {.input = {784}}).error().message,
+              AllOf(HasSubstr("vgg16"), HasSubstr("[784]")));
+}
+
 TEST(Model, has_its_statistics_after_what_is_trained) {
   const Model model =
       Model::build("m", {2, 3, 3}, {BatchNorm{"a"}, BatchNorm{"b"}, Flatten{}, Linear{"c", 2}})

@@ -30,6 +30,7 @@ std::optional<Problem> check_gpt(const ModelConfig& model) {
 std::optional<Problem> check_model(const ModelConfig& model) {
   const bool gpt = model.name == "gpt";
   const bool resnet = model.name.starts_with("resnet");
+  const bool vgg = model.name.starts_with("vgg");
   if (model.name != "mlp" && !model.hidden.empty())
     return Problem{"model.hidden",
                    fmt::format("but a {} has its own layers; remove the key or take the model mlp",
@@ -42,7 +43,8 @@ std::optional<Problem> check_model(const ModelConfig& model) {
     if (auto found = unused("model.heads", model.heads != 0, model, "gpt")) return found;
     if (auto found = unused("model.dropout", model.dropout != 0, model, "gpt")) return found;
   }
-  if (!resnet && !gpt) return unused("model.width", model.width != 0, model, "resnet18 or gpt");
+  if (!resnet && !vgg && !gpt)
+    return unused("model.width", model.width != 0, model, "resnet18, vgg16 or gpt");
   return gpt ? check_gpt(model) : std::nullopt;
 }
 
