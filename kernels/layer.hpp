@@ -16,6 +16,7 @@
 #include "kernels/layers/group_norm.hpp"
 #include "kernels/layers/layer_norm.hpp"
 #include "kernels/layers/linear.hpp"
+#include "kernels/layers/lstm.hpp"
 #include "kernels/layers/parameter_spec.hpp"
 #include "kernels/layers/pooling.hpp"
 #include "kernels/layers/structure.hpp"
@@ -37,10 +38,10 @@ namespace troupe::kernels {
 // and
 //   kInput                the element type of its input, if that is not f32.
 
-using LayerSpec =
-    std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, AdaptivePooling,
-                 GlobalAveragePooling, Flatten, Add, Embedding, PositionEmbedding, LayerNorm,
-                 RmsNorm, GroupNorm, Gelu, Silu, Sigmoid, Tanh, Concat, Dropout, Attention>;
+using LayerSpec = std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, AdaptivePooling,
+                               GlobalAveragePooling, Flatten, Reshape, Add, Embedding,
+                               PositionEmbedding, LayerNorm, RmsNorm, GroupNorm, Gelu, Silu,
+                               Sigmoid, Tanh, Concat, Dropout, Attention, Lstm>;
 
 std::string describe(const LayerSpec& layer);
 Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs);

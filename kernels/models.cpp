@@ -37,6 +37,8 @@ constexpr Entry kModels[] = {
     {"vgg16", [](const ModelConfig& c) { return models::vgg16(false, c); }},
     {"vgg16_bn", [](const ModelConfig& c) { return models::vgg16(true, c); }},
     {"gpt", models::gpt},
+    {"lstm", models::lstm},
+    {"lstm_lm", models::lstm_lm},
 };
 
 }  // namespace

@@ -20,6 +20,13 @@ struct GptSize {
   float dropout = 0.0f;  ///< of the embeddings and of what each half of a layer adds
 };
 
+/// The size of a recurrent model.
+struct LstmSize {
+  std::int64_t layers = 1;
+  std::int64_t width = 128;  ///< of its hidden state, and of lstm_lm's embedding
+  float dropout = 0.0f;      ///< of what goes into its last linear layer, and of the embedding
+};
+
 /// What can be chosen about a model by name.
 struct ModelConfig {
   Shape input{1, 28, 28};  ///< lenet5 needs [1, 28, 28]
@@ -30,11 +37,13 @@ struct ModelConfig {
   bool small_images = false;
   /// resnet, vgg: channels of its first stage; others have 2, 4 and 8 times as many.
   std::int64_t width = 64;
-  GptSize gpt = {};  ///< gpt, which takes nothing else
+  GptSize gpt = {};    ///< gpt, which takes nothing else
+  LstmSize lstm = {};  ///< lstm, lstm_lm; which also take input and classes
 };
 
-/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vgg16_bn" or "gpt".
-/// Errors: `not_found` with the names that are there, or as ModelBuilder::build.
+/// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vgg16_bn", "gpt",
+/// "lstm" or "lstm_lm". Errors: `not_found` with the names that are there, or as
+/// ModelBuilder::build.
 ///
 /// lenet5: conv1 (6 of 5x5, padding 2), conv2 (16 of 5x5), each with ReLU and 2x2 max pooling; fc1
 /// (120), fc2 (84), fc3 (classes). mlp: fc1, fc2, ... with ReLU between.
@@ -49,6 +58,10 @@ struct ModelConfig {
 /// with the norms before attention and MLP, learned positions and a head tied to the embedding.
 /// From token ids [context] to [context, vocabulary]. Parameters are named as in the published
 /// checkpoints of GPT-2, whose weights of linear layers are the transpose, [in, out], of ours.
+/// lstm: an LSTM over [time, features], or over the rows of images [1, height, width], whose last
+/// hidden state a linear layer, `fc`, makes into classes.
+/// lstm_lm: a language model, from token ids [tokens] to [tokens, classes]: an embedding,
+/// `encoder`, an LSTM, `rnn`, and a linear layer, `decoder`, as in PyTorch's examples.
 Result<Model> make_model(std::string_view name, const ModelConfig& config = {});
 
 }  // namespace troupe::kernels

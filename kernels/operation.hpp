@@ -26,6 +26,7 @@ enum class Operation : std::uint8_t {
   concat,
   dropout,
   attention,
+  lstm,
   alias,  ///< the same elements under another shape
   // Several layers in one.
   convolution_relu_max_pooling,

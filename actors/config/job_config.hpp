@@ -18,11 +18,12 @@ struct ModelConfig {
       {};                      ///< mlp: width of each hidden layer; empty is a linear model
   std::uint32_t classes = 10;  ///< labels, and tokens, are 0 .. classes-1
   bool small_images = false;   ///< resnet: a first layer for images of 28 to 64 pixels
-  /// resnet, vgg: channels of its first stage (0: 64); gpt: of its stream.
+  /// resnet, vgg: channels of its first stage (0: 64); gpt: of its stream; lstm: of its hidden
+  /// state (0: 128).
   std::uint32_t width = 0;
-  std::uint32_t layers = 0;  ///< gpt
+  std::uint32_t layers = 0;  ///< gpt; lstm (0: 1)
   std::uint32_t heads = 0;   ///< gpt; they share its width equally
-  double dropout = 0.0;      ///< gpt: the share that is zeroed in training
+  double dropout = 0.0;      ///< gpt, lstm: the share that is zeroed in training
 };
 
 struct DataConfig {

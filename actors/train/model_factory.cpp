@@ -6,10 +6,11 @@ namespace troupe::train {
 
 Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout) {
   const bool of_tokens = layout.labels.rank() != 0;
-  if (of_tokens != (config.model.name == "gpt"))
+  const bool takes_tokens = config.model.name == "gpt" || config.model.name == "lstm_lm";
+  if (of_tokens != takes_tokens)
     return Error{Code::invalid_argument,
-                 fmt::format("model.name is \"{}\" and data.format \"{}\": gpt is for tokens and "
-                             "text, the others are for images",
+                 fmt::format("model.name is \"{}\" and data.format \"{}\": gpt and lstm_lm are for "
+                             "tokens and text, the others are for images",
                              config.model.name, config.data.format)};
   kernels::ModelConfig model;
   model.input = layout.input;
@@ -23,6 +24,9 @@ Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& l
                .context = layout.input[0],
                .vocabulary = config.model.classes,
                .dropout = static_cast<float>(config.model.dropout)};
+  model.lstm.dropout = static_cast<float>(config.model.dropout);
+  if (config.model.width > 0) model.lstm.width = config.model.width;
+  if (config.model.layers > 0) model.lstm.layers = config.model.layers;
   return kernels::make_model(config.model.name, model);
 }
 

@@ -103,6 +103,7 @@ constexpr Entry kKernels[] = {
     {Operation::concat, DType::f32, make_concat},
     {Operation::dropout, DType::f32, make_dropout},
     {Operation::attention, DType::f32, make_attention},
+    {Operation::lstm, DType::f32, make_lstm},
 };
 
 }  // namespace

@@ -14,6 +14,9 @@ Result<Model> mlp(const ModelConfig& config);
 /// `normalized`: with batch norm.
 Result<Model> vgg16(bool normalized, const ModelConfig& config);
 
+Result<Model> lstm(const ModelConfig& config);
+Result<Model> lstm_lm(const ModelConfig& config);
+
 Result<Model> gpt(const ModelConfig& config);
 
 struct ResNetSize {

@@ -24,6 +24,7 @@ struct OperationOf {
   Operation operator()(const AdaptivePooling&) const { return Operation::adaptive_pooling; }
   Operation operator()(const GlobalAveragePooling&) const { return Operation::average_pooling; }
   Operation operator()(const Flatten&) const { return Operation::alias; }
+  Operation operator()(const Reshape&) const { return Operation::alias; }
   Operation operator()(const Add&) const { return Operation::add; }
   Operation operator()(const Embedding&) const { return Operation::embedding; }
   Operation operator()(const PositionEmbedding&) const { return Operation::position_embedding; }
@@ -37,6 +38,7 @@ struct OperationOf {
   Operation operator()(const Concat&) const { return Operation::concat; }
   Operation operator()(const Dropout&) const { return Operation::dropout; }
   Operation operator()(const Attention&) const { return Operation::attention; }
+  Operation operator()(const Lstm&) const { return Operation::lstm; }
 };
 
 Operation operation_of(const Layer& layer) {

@@ -13,6 +13,17 @@ Result<Shape> Flatten::output_shape(std::span<const Shape> inputs) const {
   return Shape{inputs[0].elements()};
 }
 
+Result<Shape> Reshape::output_shape(std::span<const Shape> inputs) const {
+  TROUPE_TRY(layers::require_inputs(describe(), inputs, 1));
+  if (shape.rank() >= Shape::kMaxRank || shape.elements() != inputs[0].elements())
+    return Error{Code::shape_mismatch,
+                 fmt::format("reshape: {} elements of input {} cannot be {}, which must have as "
+                             "many, and at most {} axes",
+                             inputs[0].elements(), to_string(inputs[0]), to_string(shape),
+                             Shape::kMaxRank - 1)};
+  return shape;
+}
+
 Result<Shape> Add::output_shape(std::span<const Shape> inputs) const {
   TROUPE_TRY(layers::require_inputs(describe(), inputs, 2));
   if (inputs[0] != inputs[1])

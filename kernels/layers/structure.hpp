@@ -15,6 +15,14 @@ struct Flatten {
   Result<Shape> output_shape(std::span<const Shape> inputs) const;
 };
 
+/// The same elements in another shape, in row-major order.
+struct Reshape {
+  Shape shape;
+
+  std::string describe() const { return "reshape"; }
+  Result<Shape> output_shape(std::span<const Shape> inputs) const;
+};
+
 /// The sum of two inputs of one shape, element by element.
 struct Add {
   std::string describe() const { return "add"; }

@@ -264,6 +264,30 @@ TEST_P(LibraryLayers, attention_whose_queries_share_keys_and_values) {
   check({70, 32}, {Attention{.heads = 4, .kv_heads = 2}}, 2);
   check({6, 24}, {Attention{.heads = 4, .kv_heads = 1, .causal = false}});
 }
+TEST_P(LibraryLayers, lstm) {
+  check({6, 5}, {Lstm{.name = "l", .hidden = 4}}, 3);
+}
+TEST_P(LibraryLayers, lstm_of_which_the_last_step_counts) {
+  check({6, 5}, {Lstm{.name = "l", .hidden = 4, .sequence = false}, Linear{"o", 3}}, 3);
+}
+TEST_P(LibraryLayers, lstm_of_several_layers) {
+  check({5, 7}, {Lstm{.name = "l", .hidden = 3, .layers = 3}}, 2);
+  check({5, 3}, {Lstm{.name = "l", .hidden = 6, .layers = 2, .sequence = false}}, 2);
+}
+TEST_P(LibraryLayers, lstm_of_one_step_of_one_sample) {
+  for (const bool sequence : {true, false})
+    check({1, 3}, {Lstm{.name = "l", .hidden = 2, .layers = 2, .sequence = sequence}}, 1);
+}
+TEST_P(LibraryLayers, lstm_of_rows_for_several_threads) {
+  check({3, 9}, {Lstm{.name = "l", .hidden = 65}}, 37);
+}
+TEST_P(LibraryLayers, lstm_between_other_layers) {
+  check({4, 6}, {Linear{"a", 5}, Tanh{}, Lstm{.name = "l", .hidden = 4}, LayerNorm{"n"}}, 3);
+}
+TEST_P(LibraryLayers, lstm_as_a_classifier_of_the_rows_of_images_and_as_a_language_model) {
+  check(make_model("lstm", {.input = {1, 5, 4}, .classes = 3, .lstm = {.layers = 2, .width = 6}}));
+  check(make_model("lstm_lm", {.input = {6}, .classes = 11, .lstm = {.width = 5}}));
+}
 TEST_P(LibraryLayers, a_decoder) {
   check(make_model("gpt",
                    {.gpt = {.layers = 2, .heads = 2, .width = 16, .context = 9, .vocabulary = 23}}),

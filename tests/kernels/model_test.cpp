@@ -112,6 +112,44 @@ TEST(Vgg, takes_images_of_other_sizes_and_may_be_narrow) {
               AllOf(HasSubstr("vgg16"), HasSubstr("[784]")));
 }
 
+TEST(Lstm, has_the_parameters_that_pytorchs_has) {
+  const Model model = make_model("lstm", {.input = {40, 13},
+                                          .classes = 12,
+                                          .lstm = {.layers = 2, .width = 32, .dropout = 0.1f}})
+                          .value();
+  EXPECT_THAT(described(model),
+              testing::ElementsAre("lstm.weight_ih_l0 [128, 13]", "lstm.weight_hh_l0 [128, 32]",
+                                   "lstm.bias_ih_l0 [128]", "lstm.bias_hh_l0 [128]",
+                                   "lstm.weight_ih_l1 [128, 32]", "lstm.weight_hh_l1 [128, 32]",
+                                   "lstm.bias_ih_l1 [128]", "lstm.bias_hh_l1 [128]",
+                                   "fc.weight [12, 32]", "fc.bias [12]"));
+  const Model tokens = make_model("lstm_lm", {.input = {20}, .classes = 50}).value();
+  EXPECT_EQ(tokens.output(), (Shape{20, 50}));
+  EXPECT_THAT(described(tokens),
+              testing::IsSupersetOf({"encoder.weight [50, 128]", "rnn.weight_ih_l0 [512, 128]",
+                                     "decoder.weight [50, 128]"}));
+}
+
+TEST(Lstm, says_which_size_is_wrong) {
+  const auto error_of = [](Shape input, LayerSpec layer) {
+    const auto model = Model::build("m", input, {std::move(layer)});
+    return model.ok() ? std::string("none") : to_string(model.error());
+  };
+  EXPECT_THAT(error_of({4, 5}, Lstm{.name = "l", .hidden = 0}),
+              AllOf(HasSubstr("lstm 'l'"), HasSubstr("hidden is 0")));
+  EXPECT_THAT(error_of({4, 5}, Lstm{.name = "l", .layers = 0}), HasSubstr("layers is 0"));
+  EXPECT_THAT(error_of({5}, Lstm{.name = "l"}),
+              AllOf(HasSubstr("[time, features]"), HasSubstr("[5]")));
+  EXPECT_THAT(error_of({4, 5}, Reshape{{3, 7}}), AllOf(HasSubstr("[4, 5]"), HasSubstr("[3, 7]")));
+  EXPECT_THAT(error_of({2, 4, 5}, AdaptivePooling{.height = 0}),
+              AllOf(HasSubstr("adaptive average pooling"), HasSubstr("height is 0")));
+  EXPECT_THAT(error_of({4, 5}, AdaptivePooling{}), HasSubstr("[channels, height, width]"));
+  EXPECT_THAT(make_model("lstm", {.input = {3, 8, 8}}).error().message, HasSubstr("[3, 8, 8]"));
+  EXPECT_THAT(make_model("lstm", {.lstm = {.layers = 0}}).error().message,
+              HasSubstr("layers is 0"));
+  EXPECT_THAT(make_model("lstm_lm").error().message, HasSubstr("[1, 28, 28]"));
+}
+
 TEST(Model, has_its_statistics_after_what_is_trained) {
   const Model model =
       Model::build("m", {2, 3, 3}, {BatchNorm{"a"}, BatchNorm{"b"}, Flatten{}, Linear{"c", 2}})

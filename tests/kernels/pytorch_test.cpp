@@ -63,6 +63,10 @@ std::vector<Case> cases() {
       {"attention", {6, 36}, {full}},
       {"attention_causal", {70, 12}, {Attention{.heads = 2}}},
       {"attention_grouped", {6, 32}, {grouped}},
+      {"lstm", {6, 5}, {Lstm{.name = "l", .hidden = 4}}},
+      {"lstm_of_two_layers",
+       {5, 3},
+       {Lstm{.name = "l", .hidden = 4, .layers = 2, .sequence = false}}},
       {"gpt", {7}, {}},
   };
 }

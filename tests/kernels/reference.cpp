@@ -270,7 +270,45 @@ struct Batch {
       }
   }
 
+  static double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
+  /// One layer of an LSTM on one sample: x [time, features] to [time, hidden].
+  static Values lstm_layer(const Values& x, std::int64_t features, std::int64_t hidden,
+                           const double* const* p) {
+    Values y, h(static_cast<std::size_t>(hidden)), c = h;
+    for (std::size_t t = 0; t < x.size() / static_cast<std::size_t>(features); ++t) {
+      Values gates(static_cast<std::size_t>(4 * hidden));
+      for (std::int64_t j = 0; j < 4 * hidden; ++j) {
+        double sum = p[2][j] + p[3][j];
+        for (std::int64_t i = 0; i < features; ++i)
+          sum += p[0][j * features + i] * x[at(static_cast<std::int64_t>(t), features, i)];
+        for (std::int64_t i = 0; i < hidden; ++i)
+          sum += p[1][j * hidden + i] * h[static_cast<std::size_t>(i)];
+        gates[static_cast<std::size_t>(j)] = sum;
+      }
+      for (std::size_t i = 0; i < h.size(); ++i) {
+        const auto gate = [&](std::size_t k) { return gates[k * h.size() + i]; };
+        c[i] = logistic(gate(1)) * c[i] + logistic(gate(0)) * std::tanh(gate(2));
+        h[i] = logistic(gate(3)) * std::tanh(c[i]);
+      }
+      y.insert(y.end(), h.begin(), h.end());
+    }
+    return y;
+  }
+
+  void operator()(const Lstm& spec) const {
+    for (std::int64_t n = 0; n < batch; ++n) {
+      Values values(x(n), x(n) + layer.input().elements());
+      std::int64_t features = in(1);
+      for (std::int64_t k = 0; k < spec.layers; ++k, features = spec.hidden)
+        values =
+            lstm_layer(values, features, spec.hidden, &parameters[static_cast<std::size_t>(4 * k)]);
+      std::copy(values.end() - layer.output.elements(), values.end(), y(n));
+    }
+  }
+
   void operator()(const Flatten&) const { output = *inputs[0]; }
+  void operator()(const Reshape&) const { output = *inputs[0]; }
 
   void operator()(const Add&) const {
     each_element([&](std::size_t i) { return (*inputs[0])[i] + (*inputs[1])[i]; });

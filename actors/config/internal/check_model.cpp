@@ -31,6 +31,7 @@ std::optional<Problem> check_model(const ModelConfig& model) {
   const bool gpt = model.name == "gpt";
   const bool resnet = model.name.starts_with("resnet");
   const bool vgg = model.name.starts_with("vgg");
+  const bool lstm = model.name.starts_with("lstm");
   if (model.name != "mlp" && !model.hidden.empty())
     return Problem{"model.hidden",
                    fmt::format("but a {} has its own layers; remove the key or take the model mlp",
@@ -38,13 +39,15 @@ std::optional<Problem> check_model(const ModelConfig& model) {
   if (!resnet)
     if (auto found = unused("model.small_images", model.small_images, model, "resnet18"))
       return found;
-  if (!gpt) {
-    if (auto found = unused("model.layers", model.layers != 0, model, "gpt")) return found;
-    if (auto found = unused("model.heads", model.heads != 0, model, "gpt")) return found;
-    if (auto found = unused("model.dropout", model.dropout != 0, model, "gpt")) return found;
+  if (!gpt && !lstm) {
+    if (auto found = unused("model.layers", model.layers != 0, model, "gpt or lstm")) return found;
+    if (auto found = unused("model.dropout", model.dropout != 0, model, "gpt or lstm"))
+      return found;
   }
-  if (!resnet && !vgg && !gpt)
-    return unused("model.width", model.width != 0, model, "resnet18, vgg16 or gpt");
+  if (!gpt)
+    if (auto found = unused("model.heads", model.heads != 0, model, "gpt")) return found;
+  if (!resnet && !vgg && !gpt && !lstm)
+    return unused("model.width", model.width != 0, model, "resnet18, vgg16, gpt or lstm");
   return gpt ? check_gpt(model) : std::nullopt;
 }
 

@@ -14,8 +14,9 @@ using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 using Numbers = Access<std::vector<double>>;
 
-constexpr std::array<std::string_view, 9> kModels = {
-    "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vgg16_bn", "gpt"};
+constexpr std::array<std::string_view, 11> kModels = {
+    "lenet5", "mlp",      "resnet18", "resnet34", "resnet50", "resnet101",
+    "vgg16",  "vgg16_bn", "gpt",      "lstm",     "lstm_lm"};
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};

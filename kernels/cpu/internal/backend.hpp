@@ -59,5 +59,7 @@ MadeKernel make_concat(const KernelRequest& request);
 MadeKernel make_dropout(const KernelRequest& request);
 /// Null where the choice is the portable kernels.
 MadeKernel make_attention(const KernelRequest& request);
+/// Likewise.
+MadeKernel make_lstm(const KernelRequest& request);
 
 }  // namespace troupe::kernels::cpu

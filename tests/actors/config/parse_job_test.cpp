@@ -207,11 +207,14 @@ TEST(ParseJob, a_key_of_another_model_is_refused) {
   };
   EXPECT_THAT(refusal_of({"model.layers=2"}),
               HasSubstr("'model.layers' is 2, but a lenet5 has no"));
-  EXPECT_THAT(refusal_of({"model.width=8"}), HasSubstr("take the model resnet18, vgg16 or gpt"));
+  EXPECT_THAT(refusal_of({"model.width=8"}),
+              HasSubstr("take the model resnet18, vgg16, gpt or lstm"));
   EXPECT_THAT(refusal_of({"model.small_images=true"}), HasSubstr("'model.small_images' is true"));
   EXPECT_THAT(refusal_of({"model.name=vgg16", "model.layers=2"}),
               HasSubstr("'model.layers' is 2, but a vgg16 has no"));
-  for (const char* name : {"vgg16", "vgg16_bn"})
+  EXPECT_THAT(refusal_of({"model.name=lstm", "model.heads=2"}),
+              HasSubstr("'model.heads' is 2, but a lstm has no"));
+  for (const char* name : {"vgg16", "vgg16_bn", "lstm", "lstm_lm"})
     EXPECT_TRUE(
         parse_job(kSmallestJob, {}, {std::string("model.name=") + name, "model.width=8"}).ok())
         << name;

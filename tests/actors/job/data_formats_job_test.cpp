@@ -183,6 +183,26 @@ TEST_F(DataFormatsJob, a_decoder_on_text_is_trained_to_one_result) {
   EXPECT_NEAR(one.recorder.steps.front().loss, std::log(256.0), 0.5);
 }
 
+TEST_F(DataFormatsJob, a_recurrent_language_model_on_text_is_trained_to_one_result) {
+  std::string text;
+  for (int i = 0; text.size() < 2000; ++i) text += std::to_string(i) + " and ";
+  write("a.txt", text);
+  auto config = text_job(job("text"));
+  config.model.name = "lstm_lm";
+  config.model.hidden = {};
+  config.model.width = 16;
+  config.optimizer.name = "adam";
+  config.optimizer.momentum = 0;
+  config.optimizer.lr = 0.01;
+  Outcome one, two;
+  run(one, config, 1);
+  run(two, config, 2);
+  ASSERT_TRUE(one.ended.ok()) << one.ended.error().message;
+  ASSERT_TRUE(two.ended.ok()) << two.ended.error().message;
+  EXPECT_EQ(one.ended->sha256, two.ended->sha256);
+  EXPECT_LT(one.recorder.steps.back().loss, one.recorder.steps.front().loss);
+}
+
 TEST_F(DataFormatsJob, a_model_of_images_is_not_trained_on_text) {
   write("a.txt", std::string(1000, 'x'));
   Outcome x;

@@ -1,4 +1,5 @@
-// Jobs of models with more than weights: batch norms whose statistics are reduced over the ranks.
+// Jobs of models with more than weights, batch norms whose statistics are reduced over the ranks,
+// and of models whose layers have more than a weight and a bias.
 #include <algorithm>
 #include <thread>
 
@@ -65,6 +66,18 @@ TEST(JobOfAResNet, that_loses_a_node_and_one_that_resumes_end_in_the_same_too) {
       JobRunner(*cluster.head, resnet_job(folder.path()), {.job = 2, .resume = true}, again).run();
   ASSERT_TRUE(ended.ok()) << ended.error().message;
   EXPECT_EQ(ended->sha256, expected);
+}
+
+TEST(JobOfAnLstm, over_the_rows_of_images_ends_in_the_same_weights_on_any_number_of_nodes) {
+  TemporaryFolder folder;
+  auto config = resnet_job(folder.path());
+  config.model.name = "lstm";
+  config.model.small_images = false;
+  config.model.layers = 2;
+  const auto one = run(1, config);
+  PosixFileSystem files;
+  EXPECT_NE(read_safetensors(files, one.path).value().find("lstm.weight_hh_l1"), nullptr);
+  EXPECT_EQ(run(2, config).sha256, one.sha256);
 }
 
 }  // namespace
