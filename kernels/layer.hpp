@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/custom_layer.hpp"
 #include "kernels/dtype.hpp"
 #include "kernels/layers/activation.hpp"
 #include "kernels/layers/attention.hpp"
@@ -41,7 +42,7 @@ namespace troupe::kernels {
 using LayerSpec = std::variant<Convolution, Linear, BatchNorm, Relu, Pooling, AdaptivePooling,
                                GlobalAveragePooling, Flatten, Reshape, Add, Embedding,
                                PositionEmbedding, LayerNorm, RmsNorm, GroupNorm, Gelu, Silu,
-                               Sigmoid, Tanh, Concat, Dropout, Attention, Lstm>;
+                               Sigmoid, Tanh, Concat, Dropout, Attention, Lstm, Custom>;
 
 std::string describe(const LayerSpec& layer);
 Result<Shape> output_shape(const LayerSpec& layer, std::span<const Shape> inputs);

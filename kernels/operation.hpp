@@ -27,7 +27,8 @@ enum class Operation : std::uint8_t {
   dropout,
   attention,
   lstm,
-  alias,  ///< the same elements under another shape
+  custom,  ///< the user's
+  alias,   ///< the same elements under another shape
   // Several layers in one.
   convolution_relu_max_pooling,
   batch_norm_relu,

@@ -104,6 +104,7 @@ constexpr Entry kKernels[] = {
     {Operation::dropout, DType::f32, make_dropout},
     {Operation::attention, DType::f32, make_attention},
     {Operation::lstm, DType::f32, make_lstm},
+    {Operation::custom, DType::f32, make_custom},
 };
 
 }  // namespace

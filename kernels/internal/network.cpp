@@ -39,6 +39,7 @@ struct OperationOf {
   Operation operator()(const Dropout&) const { return Operation::dropout; }
   Operation operator()(const Attention&) const { return Operation::attention; }
   Operation operator()(const Lstm&) const { return Operation::lstm; }
+  Operation operator()(const Custom&) const { return Operation::custom; }
 };
 
 Operation operation_of(const Layer& layer) {

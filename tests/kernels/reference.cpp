@@ -307,6 +307,10 @@ struct Batch {
     }
   }
 
+  void operator()(const Custom& spec) const {
+    dynamic_cast<const ReferenceLayer&>(*spec.layer).reference(batch, inputs, parameters, output);
+  }
+
   void operator()(const Flatten&) const { output = *inputs[0]; }
   void operator()(const Reshape&) const { output = *inputs[0]; }
 

@@ -55,6 +55,7 @@ MadeKernel make_layer_norm(const KernelRequest& request);
 MadeKernel make_group_norm(const KernelRequest& request);
 /// Functions of each element but ReLU.
 MadeKernel make_activation(const KernelRequest& request);
+MadeKernel make_custom(const KernelRequest& request);
 MadeKernel make_concat(const KernelRequest& request);
 MadeKernel make_dropout(const KernelRequest& request);
 /// Null where the choice is the portable kernels.
