@@ -1,6 +1,7 @@
 #include <cstddef>
 
 #include "kernels/cpu/internal/backend.hpp"
+#include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/internal/wide_loop.hpp"
 
 namespace troupe::kernels::cpu {
@@ -24,28 +25,38 @@ namespace {
 /// Element by element, so any layout will do.
 class ReluKernel final : public LayerKernel {
 public:
-  explicit ReluKernel(const Activation& input) {
-    inputs_ = {input};
-    output_ = input;
+  explicit ReluKernel(const KernelRequest& request) : threads_(request.threads) {
+    inputs_ = {request.input()};
+    output_ = request.input();
   }
   KernelTraits traits() const noexcept override {
     return {.backward_reads_input = false, .in_place = true};
   }
   Status forward(const ForwardPass& pass) override {
-    relu_forward(pass.input(), pass.output, output_.floats);
+    parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {
+      relu_forward(pass.input() + begin, pass.output + begin, end - begin);
+    });
     return {};
   }
   Status backward(const BackwardPass& pass) override {
-    if (pass.input_gradient() != nullptr)
-      relu_backward(pass.output, pass.output_gradient, pass.input_gradient(), output_.floats);
+    float* const to = pass.input_gradient();
+    if (to == nullptr) return {};
+    parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {
+      relu_backward(pass.output + begin, pass.output_gradient + begin, to + begin, end - begin);
+    });
     return {};
   }
+
+private:
+  /// Floats that are not worth a thread.
+  static constexpr std::size_t kLeast = 1 << 14;
+  int threads_;
 };
 
 }  // namespace
 
 MadeKernel make_relu(const KernelRequest& request) {
-  return MadeKernel(std::make_unique<ReluKernel>(request.input()));
+  return MadeKernel(std::make_unique<ReluKernel>(request));
 }
 
 }  // namespace troupe::kernels::cpu

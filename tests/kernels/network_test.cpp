@@ -59,6 +59,32 @@ TEST(Network, of_inference_takes_the_memory_of_its_two_largest_neighbours) {
   EXPECT_LT(2 * inference.activation_bytes(), training.activation_bytes());
 }
 
+TEST(Activations, and_adaptive_pooling_give_the_same_bits_by_any_number_of_threads) {
+  const std::vector<LayerSpec> layers = {
+      Relu{}, Gelu{}, Silu{}, Sigmoid{}, Tanh{}, AdaptivePooling{.height = 5, .width = 6}};
+  for (const LayerSpec& layer : layers) {
+    const Model model = Model::build("m", {7, 59, 61}, {layer}).value();
+    std::vector<float> output, gradient, none;
+    for (const int threads : {1, 2, 3}) {
+      Network network =
+          Network::create(model, 3, {.threads = threads, .input_gradient = true}).value();
+      fill(network.input(), 1);
+      ASSERT_TRUE(network.forward({}).ok());
+      const std::vector<float> given(network.output().begin(), network.output().end());
+      fill(network.output_gradient(), 2);
+      ASSERT_TRUE(network.backward({}, none, {}).ok());
+      const std::vector<float> back(network.input_gradient().begin(),
+                                    network.input_gradient().end());
+      if (threads == 1) {
+        output = given;
+        gradient = back;
+      }
+      EXPECT_EQ(given, output) << describe(layer) << " " << threads;
+      EXPECT_EQ(back, gradient) << describe(layer) << " " << threads;
+    }
+  }
+}
+
 TEST(BatchNorm, adds_its_batchs_mean_and_unbiased_variance_to_the_statistics) {
   const Model model = Model::build("m", {2, 2, 3}, {BatchNorm{"b"}}).value();
   Network network = make(model, 4);
