@@ -33,6 +33,8 @@ std::string_view to_string(Device device) noexcept {
       return "cpu";
     case Device::cuda:
       return "cuda";
+    case Device::simulated:
+      return "simulated";
   }
   return "unknown";
 }

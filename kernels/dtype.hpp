@@ -35,8 +35,9 @@ inline constexpr DType kDTypeOf<std::int32_t> = DType::i32;
 enum class Device : std::uint8_t {
   cpu = 0,
   cuda = 1,
+  simulated = 2,  ///< an accelerator made of the CPU's kernels, whose work runs late: for tests
 };
-/// "cpu", "cuda".
+/// "cpu", "cuda", "simulated".
 std::string_view to_string(Device device) noexcept;
 
 }  // namespace troupe::kernels

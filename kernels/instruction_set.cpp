@@ -15,7 +15,7 @@ Result<std::string> instruction_set(const Model& model, const WorkspaceOptions& 
   TROUPE_ASSIGN(const Network network, Network::create(model, 1,
                                                        {options.device, options.kernels,
                                                         options.threads, Mode::inference, false}));
-  return network.uses_library() ? cpu::library_instruction_set() : std::string();
+  return network.uses_library() ? options.device.backend().library_variant() : std::string();
 }
 
 }  // namespace troupe::kernels

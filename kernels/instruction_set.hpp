@@ -21,8 +21,9 @@ namespace troupe::kernels {
 /// Threads: any.
 Status limit_instruction_set(std::string_view name);
 
-/// The set that decides the last bits of a workspace's passes, by oneDNN's name for it; empty if
-/// none does, as all layers are computed by our own loops. Errors: those of Workspace's passes.
+/// The set that decides the last bits of a workspace's passes, by oneDNN's name for it; on a GPU
+/// its kind and its libraries' versions. Empty if none does, as all layers are computed by our own
+/// loops. Errors: those of Workspace's passes.
 /// Threads: any.
 Result<std::string> instruction_set(const Model& model, const WorkspaceOptions& options);
 

@@ -7,18 +7,20 @@
 
 namespace troupe::kernels {
 
-Result<Tensor> Tensor::allocate(DType dtype, Shape shape, Device device) {
-  if (device != Device::cpu)
-    return Error{Code::not_supported,
-                 fmt::format("tensor {} on device {}: this build has no {} backend",
-                             to_string(shape), to_string(device), to_string(device))};
+Result<Tensor> Tensor::allocate(DType dtype, Shape shape) {
   const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
   TROUPE_ASSIGN(Buffer storage, Buffer::allocate(bytes));
   return view(std::move(storage), 0, dtype, shape);
 }
 
-Result<Tensor> Tensor::zeros(DType dtype, Shape shape, Device device) {
-  TROUPE_ASSIGN(Tensor tensor, allocate(dtype, shape, device));
+Result<Tensor> Tensor::allocate(DType dtype, Shape shape, const ComputeDevice& device) {
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  TROUPE_ASSIGN(Buffer storage, device.allocate(bytes));
+  return view(std::move(storage), 0, dtype, shape);
+}
+
+Result<Tensor> Tensor::zeros(DType dtype, Shape shape) {
+  TROUPE_ASSIGN(Tensor tensor, allocate(dtype, shape));
   if (auto bytes = tensor.bytes(); !bytes.empty()) std::memset(bytes.data(), 0, bytes.size());
   return tensor;
 }
@@ -43,7 +45,14 @@ Result<Tensor> Tensor::view(Buffer storage, std::size_t offset, DType dtype, Sha
 }
 
 Device Tensor::device() const noexcept {
-  return storage_.kind() == MemoryKind::cuda ? Device::cuda : Device::cpu;
+  switch (storage_.kind()) {
+    case MemoryKind::cuda:
+      return Device::cuda;
+    case MemoryKind::simulated:
+      return Device::simulated;
+    default:
+      return Device::cpu;
+  }
 }
 
 Result<Tensor> Tensor::reshaped(Shape shape) const {

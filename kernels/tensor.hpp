@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/compute_device.hpp"
 #include "kernels/dtype.hpp"
 #include "kernels/shape.hpp"
 #include "runtime/base/status.hpp"
@@ -21,11 +22,11 @@ public:
   /// No elements: f32 of shape [0].
   Tensor() = default;
 
-  /// Uninitialised. Errors: `resource_exhausted`, or `not_supported` for a device that is not
-  /// built in.
-  static Result<Tensor> allocate(DType dtype, Shape shape, Device device = Device::cpu);
-  /// All bytes zero. Errors as `allocate`.
-  static Result<Tensor> zeros(DType dtype, Shape shape, Device device = Device::cpu);
+  /// Uninitialised, on the host or on another device. Errors: `resource_exhausted`.
+  static Result<Tensor> allocate(DType dtype, Shape shape);
+  static Result<Tensor> allocate(DType dtype, Shape shape, const ComputeDevice& device);
+  /// On the host, all bytes zero. Errors as `allocate`.
+  static Result<Tensor> zeros(DType dtype, Shape shape);
 
   /// A view of `storage` from `offset` bytes on. Errors: `shape_mismatch` if the storage is too
   /// short, `invalid_argument` if the offset does not fit the element's alignment.

@@ -12,6 +12,7 @@
 
 #include "kernels/internal/loss.hpp"
 #include "kernels/internal/network.hpp"
+#include "kernels/internal/pass_memory.hpp"
 
 namespace troupe::kernels {
 
@@ -23,17 +24,6 @@ constexpr std::size_t kNetworksKept = 5;
 // rows of logits, of which a sample may have many.
 constexpr std::int64_t kEvaluationBatch = 128;
 constexpr std::int64_t kEvaluationRows = 2048;
-
-/// Zeros the floats between the parameters.
-void clear_padding(const Model& model, std::span<float> values) {
-  const auto infos = model.parameters();
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    const std::size_t begin = infos[i].offset + infos[i].elements;
-    const std::size_t end = i + 1 < infos.size() ? infos[i + 1].offset : values.size();
-    std::fill(values.begin() + static_cast<std::ptrdiff_t>(begin),
-              values.begin() + static_cast<std::ptrdiff_t>(end), 0.0f);
-  }
-}
 
 /// What a byte of an image becomes.
 using PixelTable = std::array<float, 256>;
@@ -87,18 +77,17 @@ Status WorkspaceOptions::validate() const {
     return {Code::invalid_argument,
             fmt::format("{} is set, but the loss is {}; only softmax_cross_entropy has it",
                         ignored_label ? "ignored_label" : "label_smoothing", to_string(loss))};
-  if (device != Device::cpu)
-    return {Code::not_supported,
-            fmt::format("this build has no {} backend; use device cpu", to_string(device))};
   return {};
 }
 
 struct Workspace::State {
-  State(Model the_model, WorkspaceOptions the_options, std::unique_ptr<LossFunction> the_loss)
+  State(Model the_model, WorkspaceOptions the_options, std::unique_ptr<LossFunction> the_loss,
+        PassMemory the_memory)
       : model(std::move(the_model)),
         options(std::move(the_options)),
         loss(std::move(the_loss)),
-        pixels(pixel_tables(options)) {}
+        pixels(pixel_tables(options)),
+        memory(std::move(the_memory)) {}
 
   Status check_parameters(const Parameters& parameters) const;
   Status check_input(const Tensor& input) const;
@@ -109,9 +98,19 @@ struct Workspace::State {
                                     kEvaluationBatch);
   }
   Result<Network*> network(std::int64_t batch, Mode mode);
-  void load(const Tensor& images, std::int64_t first, Network& net) const;
-  Status forward(Network& net, const Parameters& parameters, const Tensor& images,
-                 std::int64_t first, const PassKey& key = {});
+  /// Writes the samples from `first` on as `net` takes them.
+  void load(const Tensor& images, std::int64_t first, Network& net, std::byte* to) const;
+  Status forward(Network& net, const float* parameters, const Tensor& images, std::int64_t first,
+                 const PassKey& key = {});
+  Status run_step(Network& net, const Parameters& parameters, const Tensor& images,
+                  std::span<float> gradients, const GradientReady& ready, const PassKey& key);
+  Status run_evaluation(const Parameters& parameters, const Tensor& images, LossStats& stats);
+  Status run_prediction(const Parameters& parameters, const Tensor& images, std::span<float> out);
+  /// The same status, with nothing under way.
+  Status settled(Status status) {
+    if (!status.ok()) (void)memory.settle();
+    return status;
+  }
 
   Model model;
   WorkspaceOptions options;
@@ -122,7 +121,8 @@ struct Workspace::State {
     Network network;
   };
   std::vector<PixelTable> pixels;  ///< one, or one a channel
-  std::list<Cached> cached;        ///< last used first
+  PassMemory memory;
+  std::list<Cached> cached;  ///< last used first
 };
 
 Status Workspace::State::check_parameters(const Parameters& parameters) const {
@@ -179,39 +179,99 @@ Result<Network*> Workspace::State::network(std::int64_t batch, Mode mode) {
     return &cached.front().network;
   }
   if (cached.size() == kNetworksKept) cached.pop_back();
-  TROUPE_ASSIGN(Network created,
-                Network::create(model, batch,
-                                {options.device, options.kernels, options.threads, mode, false}));
+  TROUPE_ASSIGN(Network created, Network::create(model, batch,
+                                                 {options.device, options.kernels, options.threads,
+                                                  mode, false, &memory.stream()}));
   cached.push_front({batch, mode, std::move(created)});
   return &cached.front().network;
 }
 
-void Workspace::State::load(const Tensor& images, std::int64_t first, Network& net) const {
+void Workspace::State::load(const Tensor& images, std::int64_t first, Network& net,
+                            std::byte* to) const {
+  const std::size_t count = net.input().size();
   const auto skip = static_cast<std::size_t>(first * model.input().elements());
-  if (images.dtype() == DType::i32) {
-    const auto ids = net.ids();
-    std::ranges::copy(images.data<std::int32_t>().subspan(skip, ids.size()), ids.begin());
+  if (images.dtype() != DType::u8) {
+    // Numbers and token ids are taken as they are, and are as large.
+    std::memcpy(to, images.bytes().data() + skip * sizeof(float), count * sizeof(float));
     return;
   }
-  const std::span<float> input = net.input();
-  if (images.dtype() == DType::f32) {
-    std::memcpy(input.data(), images.data<float>().subspan(skip).data(), input.size_bytes());
-    return;
-  }
-  const auto bytes = images.data<std::uint8_t>().subspan(skip, input.size());
+  const std::span<float> input{reinterpret_cast<float*>(to), count};
+  const auto bytes = images.data<std::uint8_t>().subspan(skip, count);
   // Samples and their channels lie one after the other.
   const auto channels = pixels.size() == 1 ? 1 : static_cast<std::size_t>(model.input()[0]);
   const std::size_t plane = static_cast<std::size_t>(model.input().elements()) / channels;
-  for (std::size_t begin = 0, at = 0; begin < input.size(); begin += plane, ++at) {
+  for (std::size_t begin = 0, at = 0; begin < count; begin += plane, ++at) {
     const PixelTable& table = pixels[at % channels];
     for (std::size_t i = begin; i < begin + plane; ++i) input[i] = table[bytes[i]];
   }
 }
 
-Status Workspace::State::forward(Network& net, const Parameters& parameters, const Tensor& images,
+Status Workspace::State::forward(Network& net, const float* parameters, const Tensor& images,
                                  std::int64_t first, const PassKey& key) {
-  load(images, first, net);
-  return net.forward(parameters.values(), key);
+  TROUPE_ASSIGN(std::byte* const staged, memory.stage_input(net));
+  load(images, first, net, staged);
+  TROUPE_TRY(memory.send_input(net));
+  return net.forward(parameters, key);
+}
+
+Status Workspace::State::run_step(Network& net, const Parameters& parameters, const Tensor& images,
+                                  std::span<float> gradients, const GradientReady& ready,
+                                  const PassKey& key) {
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  TROUPE_ASSIGN(float* const to, memory.begin_gradients(gradients));
+  TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
+  TROUPE_TRY(forward(net, weights, images, 0, key));
+  TROUPE_TRY(memory.enqueue_loss(net, *loss, labels, images.shape()[0],
+                                 net.output_gradient().data()));
+  if (options.device.backend().is_host()) {
+    // Final when said so.
+    GradientEnqueued enqueued;
+    if (ready)
+      enqueued = [&](const ParameterInfo& parameter) {
+        ready(parameter);
+        return Status();
+      };
+    return net.backward(weights, to, enqueued);
+  }
+  TROUPE_TRY(net.backward(weights, to, [&](const ParameterInfo& parameter) {
+    return memory.bring_gradient(parameter);
+  }));
+  return memory.deliver_gradients(ready);
+}
+
+Status Workspace::State::run_evaluation(const Parameters& parameters, const Tensor& images,
+                                        LossStats& stats) {
+  const std::int64_t samples = images.shape()[0];
+  const std::int64_t most = evaluation_batch();
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
+  for (std::int64_t first = 0; first < samples; first += most) {
+    const std::int64_t batch = std::min(most, samples - first);
+    TROUPE_ASSIGN(Network* const net, network(batch, Mode::inference));
+    TROUPE_TRY(forward(*net, weights, images, first));
+    TROUPE_TRY(memory.enqueue_loss(
+        *net, *loss, labels + static_cast<std::size_t>(first) * loss->bytes_per_sample(), batch,
+        nullptr));
+    TROUPE_TRY(memory.settle());
+    stats += memory.loss();
+  }
+  return {};
+}
+
+Status Workspace::State::run_prediction(const Parameters& parameters, const Tensor& images,
+                                        std::span<float> out) {
+  const std::int64_t samples = images.shape()[0];
+  const std::int64_t most = evaluation_batch();
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  for (std::int64_t first = 0; first < samples; first += most) {
+    const std::int64_t batch = std::min(most, samples - first);
+    TROUPE_ASSIGN(Network* const net, network(batch, Mode::inference));
+    TROUPE_TRY(forward(*net, weights, images, first));
+    TROUPE_TRY(memory.bring_output(*net, out.data()));
+    TROUPE_TRY(memory.settle());
+    out = out.subspan(net->output().size());
+  }
+  return {};
 }
 
 Workspace::Workspace(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -231,7 +291,9 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
   TROUPE_ASSIGN(auto loss, make_loss(model, options));
   TROUPE_TRY(check_channels("input_mean", options.input_mean, model));
   TROUPE_TRY(check_channels("input_deviation", options.input_deviation, model));
-  return Workspace(std::make_unique<State>(std::move(model), std::move(options), std::move(loss)));
+  TROUPE_ASSIGN(auto memory, PassMemory::create(options.device, model));
+  return Workspace(std::make_unique<State>(std::move(model), std::move(options), std::move(loss),
+                                           std::move(memory)));
 }
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
@@ -246,11 +308,8 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
                  fmt::format("gradients of model '{}' take {} floats, but {} were given",
                              model().name(), model().flat_size(), gradients.size())};
   TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
-  clear_padding(model(), gradients);
-  TROUPE_TRY(state_->forward(*net, parameters, images, 0, key));
-  const LossStats stats = state_->loss->compute(0, batch, net->output(), net->output_gradient());
-  TROUPE_TRY(net->backward(parameters.values(), gradients, ready));
-  return stats;
+  TROUPE_TRY(state_->settled(state_->run_step(*net, parameters, images, gradients, ready, key)));
+  return state_->memory.loss();
 }
 
 Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& images,
@@ -260,13 +319,7 @@ Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor
   const std::int64_t samples = images.shape()[0];
   TROUPE_TRY(state_->loss->read(labels, samples));
   LossStats stats;
-  const std::int64_t most = state_->evaluation_batch();
-  for (std::int64_t first = 0; first < samples; first += most) {
-    const std::int64_t batch = std::min(most, samples - first);
-    TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
-    TROUPE_TRY(state_->forward(*net, parameters, images, first));
-    stats += state_->loss->compute(first, batch, net->output(), {});
-  }
+  TROUPE_TRY(state_->settled(state_->run_evaluation(parameters, images, stats)));
   return stats;
 }
 
@@ -275,15 +328,7 @@ Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& im
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
   TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, model().output().with_first(samples)));
-  auto out = logits.data<float>();
-  const std::int64_t most = state_->evaluation_batch();
-  for (std::int64_t first = 0; first < samples; first += most) {
-    const std::int64_t batch = std::min(most, samples - first);
-    TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::inference));
-    TROUPE_TRY(state_->forward(*net, parameters, images, first));
-    std::ranges::copy(net->output(), out.begin());
-    out = out.subspan(net->output().size());
-  }
+  TROUPE_TRY(state_->settled(state_->run_prediction(parameters, images, logits.data<float>())));
   return logits;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/compute_device.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/model.hpp"
 #include "kernels/parameters.hpp"
@@ -41,10 +42,10 @@ struct WorkspaceOptions {
   /// Threads of one pass. Part of the result: another number may give other last bits.
   int threads = 1;
   KernelChoice kernels = KernelChoice::automatic;
-  Device device = Device::cpu;
+  ComputeDevice device = {};
 
-  /// Errors: `invalid_argument` naming the field; `not_supported` for a device not built in.
-  /// Whether there are as many means as channels is for Workspace::create to say.
+  /// Errors: `invalid_argument` naming the field. Whether there are as many means as channels is
+  /// for Workspace::create to say.
   Status validate() const;
 };
 
@@ -63,6 +64,8 @@ using GradientReady = std::function<void(const ParameterInfo& parameter)>;
 /// Threads:   one call at a time, on any thread. Any number of workspaces may run at once with the
 ///            same parameters. With `threads` above 1 a call uses the OpenMP pool of its thread,
 ///            whose size it sets and puts back.
+/// Device:    host memory is copied to and from it within a call; gradients come back while those
+///            of earlier layers are computed.
 /// Failure:   `shape_mismatch` and `invalid_argument` name what was given and what is needed, and
 ///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
 class Workspace {

@@ -99,8 +99,8 @@ struct ElasticConfig {
 };
 
 /// Everything that a job is. The result is a function of `model`, `data` (the files' content, not
-/// their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank` and `max_cpu_isa`; the
-/// rest changes only speed and where things are written.
+/// their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank`, `max_cpu_isa` and
+/// `device`; the rest changes only speed and where things are written.
 ///
 /// Threads: a value type.
 struct JobConfig {
@@ -110,6 +110,7 @@ struct JobConfig {
   std::uint64_t seed = 1;
   std::uint32_t threads_per_rank = 1;
   std::string max_cpu_isa = "native";  ///< oneDNN uses no more: "native", "sse41", ...
+  std::string device = "cpu";          ///< what ranks compute on: "cpu", "cuda", "simulated"
 
   ModelConfig model;
   DataConfig data;

@@ -1,5 +1,7 @@
 #include "actors/train/model_factory.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace troupe::train {
@@ -30,11 +32,21 @@ Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& l
   return kernels::make_model(config.model.name, model);
 }
 
-kernels::WorkspaceOptions workspace_options(const JobConfig& config) {
+Result<kernels::ComputeDevice> open_device(const JobConfig& config) {
+  TROUPE_ASSIGN(auto name, kernels::DeviceName::parse(config.device));
+  // Each seed has work done in another order, and with the same results.
+  if (name.kind == kernels::Device::simulated)
+    name.number = static_cast<std::uint32_t>(config.seed);
+  return kernels::ComputeDevice::open(name);
+}
+
+kernels::WorkspaceOptions workspace_options(const JobConfig& config,
+                                            kernels::ComputeDevice device) {
   kernels::WorkspaceOptions options;
   options.input_mean.assign(config.data.mean.begin(), config.data.mean.end());
   options.input_deviation.assign(config.data.std.begin(), config.data.std.end());
   options.threads = static_cast<int>(config.threads_per_rank);
+  options.device = std::move(device);
   return options;
 }
 

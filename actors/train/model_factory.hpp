@@ -2,6 +2,7 @@
 
 #include "actors/config/job_config.hpp"
 #include "actors/data/dataset.hpp"
+#include "kernels/compute_device.hpp"
 #include "kernels/model.hpp"
 #include "kernels/models.hpp"
 #include "kernels/workspace.hpp"
@@ -14,7 +15,10 @@ namespace troupe::train {
 /// is of tokens and the other is not.
 Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& layout);
 
-/// How the job's ranks compute it.
-kernels::WorkspaceOptions workspace_options(const JobConfig& config);
+/// What the job's ranks compute on. Errors: as kernels::ComputeDevice::open.
+Result<kernels::ComputeDevice> open_device(const JobConfig& config);
+
+/// How the job's ranks compute it, on that device.
+kernels::WorkspaceOptions workspace_options(const JobConfig& config, kernels::ComputeDevice device);
 
 }  // namespace troupe::train

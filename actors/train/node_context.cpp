@@ -13,9 +13,10 @@ namespace {
 
 /// Limits the library to what the job says, and tells what the results then depend on. That it
 /// could not be limited is an error only if it computes anything.
-Result<std::string> settle_instruction_set(const JobConfig& config, const kernels::Model& model) {
+Result<std::string> settle_instruction_set(const JobConfig& config, const kernels::Model& model,
+                                           const kernels::ComputeDevice& device) {
   const auto limited = kernels::limit_instruction_set(config.max_cpu_isa);
-  TROUPE_ASSIGN(auto used, kernels::instruction_set(model, workspace_options(config)));
+  TROUPE_ASSIGN(auto used, kernels::instruction_set(model, workspace_options(config, device)));
   if (!used.empty() && !limited.ok())
     return Error{limited.code(),
                  fmt::format("job.max_cpu_isa is \"{}\", but {}, or take the job.max_cpu_isa of "
@@ -36,7 +37,8 @@ Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
                                               .seed = job->config_.seed}));
   job->length_ = {job->sampler_->steps_per_epoch(), job->config_.epochs};
   TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_data().layout()));
-  TROUPE_ASSIGN(job->instruction_set_, settle_instruction_set(job->config_, model));
+  TROUPE_ASSIGN(job->device_, open_device(job->config_));
+  TROUPE_ASSIGN(job->instruction_set_, settle_instruction_set(job->config_, model, job->device_));
   TROUPE_ASSIGN(job->replica_,
                 Replica::make(job->config_, std::move(model), setup.resume_from, job->length_));
   return job;

@@ -18,6 +18,7 @@
 #include "actors/data/sampler.hpp"
 #include "actors/train/replica.hpp"
 #include "actors/train/setup.hpp"
+#include "kernels/compute_device.hpp"
 #include "runtime/base/mutex.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer_pool.hpp"
@@ -46,6 +47,8 @@ public:
   Replica& replica() { return *replica_; }
   const Replica& replica() const { return *replica_; }
   BufferPool& pool() { return pool_; }
+  /// What the ranks of this node share to compute on.
+  const kernels::ComputeDevice& device() const { return device_; }
   /// As kernels::instruction_set says.
   const std::string& instruction_set() const { return instruction_set_; }
 
@@ -72,6 +75,7 @@ private:
   BufferPool pool_;
   std::atomic<std::uint64_t> compute_nanos_ = 0, computed_ = 0;
   std::atomic<std::uint64_t> replaced_told_ = 0;
+  kernels::ComputeDevice device_;
   std::string instruction_set_;
 };
 

@@ -78,7 +78,8 @@ private:
     const auto& config = job_->config();
     buckets_ = make_buckets(job_->replica().model(), config.operation.bucket_bytes);
     TROUPE_ASSIGN(auto workspace,
-                  kernels::Workspace::create(job_->replica().model(), workspace_options(config)));
+                  kernels::Workspace::create(job_->replica().model(),
+                                             workspace_options(config, job_->device())));
     workspace_ = std::make_unique<kernels::Workspace>(std::move(workspace));
     return {};
   }

@@ -117,16 +117,17 @@ public:
     });
   }
 
-  void add_statistics(float* gradients) const override {
-    if (!training_) return;
+  Status add_statistics(const StatisticsPass& pass) const override {
+    if (!training_) return {};
     const auto* const mean = static_cast<const float*>(mean_.get_data_handle());
     const auto* const variance = static_cast<const float*>(variance_.get_data_handle());
     const auto n = static_cast<double>(values_);
     const auto unbiased = static_cast<float>(n / (n - 1.0));
     for (std::size_t c = 0; c < channels_; ++c) {
-      gradients[offsets_[kRunningMean] + c] = batch_ * mean[c];
-      gradients[offsets_[kRunningVariance] + c] = batch_ * (variance[c] * unbiased);
+      pass.gradients[offsets_[kRunningMean] + c] = batch_ * mean[c];
+      pass.gradients[offsets_[kRunningVariance] + c] = batch_ * (variance[c] * unbiased);
     }
+    return {};
   }
 
 private:

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "kernels/cpu/internal/backend.hpp"
+#include "kernels/internal/backend.hpp"
 
 namespace troupe::kernels {
 
@@ -26,25 +24,9 @@ bool KernelRequest::adds_gradient(std::size_t parameter) const {
   });
 }
 
-KernelMaker find_kernel(const KernelKey& key) noexcept {
-  return key.device == Device::cpu ? cpu::find_kernel(key.operation, key.dtype) : nullptr;
-}
-
-bool lie_alike(Device device, const Activation& a, const Activation& b) {
+bool lie_alike(const Backend& backend, const Activation& a, const Activation& b) {
   if (a.layout != b.layout) return false;
-  if (a.layout != Activation::Layout::blocked) return true;
-  return device == Device::cpu && cpu::lie_alike(a, b);
-}
-
-void add_into(Device device, float* a, const float* b, std::size_t n, int threads) {
-  TROUPE_CHECK(device == Device::cpu, "no kernel is made for a device that is not built in");
-  cpu::add_into(a, b, n, threads);
-}
-
-MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads,
-                        SharedScratch& scratch) {
-  if (device == Device::cpu) return cpu::make_reorder(from, to, threads, scratch);
-  return Error{Code::not_supported, fmt::format("this build has no {} backend", to_string(device))};
+  return a.layout != Activation::Layout::blocked || backend.lie_alike(a, b);
 }
 
 }  // namespace troupe::kernels

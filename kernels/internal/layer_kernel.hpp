@@ -18,6 +18,8 @@
 
 namespace troupe::kernels {
 
+class Stream;
+
 /// What passes between two layers: its shape (batch first) and how it lies in memory. A gradient
 /// lies as the activation that it is of.
 struct Activation {
@@ -38,13 +40,15 @@ inline constexpr std::int64_t kLanes = 8;
 Activation plain_activation(const Shape& shape);
 Activation interleaved_activation(const Shape& shape);
 
-/// The inputs of a pass, one for each of the kernel's.
+/// The inputs of a pass, one for each of the kernel's. Pointers are the device's; the spans of them
+/// last for the call.
 struct ForwardPass {
   /// Where they are i32, as Embedding's, the same memory holds those.
   std::span<const float* const> inputs;
   const float* parameters;  ///< all of the model's
   float* output;
   PassKey key = {};
+  Stream* stream = nullptr;  ///< where it is done; on the CPU nobody looks at it
 
   const float* input() const noexcept { return inputs[0]; }
 };
@@ -57,9 +61,16 @@ struct BackwardPass {
   /// All of the model's; the layer overwrites its own, but see KernelRequest::adds_gradient.
   float* gradients;
   std::span<float* const> input_gradients;  ///< to be overwritten; null unless asked for
+  Stream* stream = nullptr;                 ///< as in the forward pass
 
   const float* input() const noexcept { return inputs[0]; }
   float* input_gradient() const noexcept { return input_gradients[0]; }
+};
+
+/// For LayerKernel::add_statistics.
+struct StatisticsPass {
+  float* gradients;  ///< all of the model's
+  Stream* stream = nullptr;
 };
 
 /// What may be done with the memory around a kernel.
@@ -88,7 +99,10 @@ public:
   virtual KernelTraits traits() const noexcept { return {}; }
   /// Writes what the last forward pass adds to the layer's statistics, times the batch, to their
   /// places in all of the model's gradients.
-  virtual void add_statistics(float* gradients) const { (void)gradients; }
+  virtual Status add_statistics(const StatisticsPass& pass) const {
+    (void)pass;
+    return {};
+  }
   /// Whether a vendor's library computes it, whose last bits depend on the CPU.
   virtual bool uses_library() const noexcept { return false; }
 
@@ -99,12 +113,6 @@ public:
 protected:
   std::vector<Activation> inputs_;
   Activation output_;
-};
-
-struct KernelKey {
-  Operation operation;
-  DType dtype = DType::f32;
-  Device device = Device::cpu;
 };
 
 /// An input of a kernel that is to be made.
@@ -150,18 +158,5 @@ struct KernelRequest {
 /// A kernel, or null from a maker that does not handle these layers.
 using MadeKernel = Result<std::unique_ptr<LayerKernel>>;
 using KernelMaker = MadeKernel (*)(const KernelRequest&);
-
-/// The maker for `key`, or null if the device's backend has none.
-KernelMaker find_kernel(const KernelKey& key) noexcept;
-
-/// Whether two activations of one shape lie in the same way.
-bool lie_alike(Device device, const Activation& a, const Activation& b);
-
-/// A kernel that copies `from` into the layout of `to`, and gradients back.
-MadeKernel make_reorder(Device device, const Activation& from, const Activation& to, int threads,
-                        SharedScratch& scratch);
-
-/// a[i] += b[i].
-void add_into(Device device, float* a, const float* b, std::size_t n, int threads);
 
 }  // namespace troupe::kernels

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -126,10 +125,9 @@ struct Network::Builder {
           input.layout == Layout::blocked ? plain_activation(input.shape) : input,
           layers[0].output.with_first(batch)));
     }
-    const KernelMaker maker = find_kernel({operation, DType::f32, options.device});
-    if (maker == nullptr) return MadeKernel(nullptr);
-    return maker({network.model_, layers, inputs, options.mode, options.choice, options.threads,
-                  *network.scratch_});
+    return network.backend().make_kernel(operation, DType::f32,
+                                         {network.model_, layers, inputs, options.mode,
+                                          options.choice, options.threads, *network.scratch_});
   }
 
   /// Adds the kernel for the layer at `index`, or for a run that starts there; gives how many.
@@ -149,7 +147,7 @@ struct Network::Builder {
     if (kernel == nullptr)
       return Error{Code::not_supported,
                    fmt::format("{}: no kernel for f32 on device {}{}", describe(rest[0].spec),
-                               to_string(options.device),
+                               to_string(options.device.name()),
                                options.choice == KernelChoice::portable
                                    ? " among the portable ones; let the library compute it"
                                    : "")};
@@ -166,7 +164,7 @@ struct Network::Builder {
   /// The value in the layout of `to`.
   Result<std::size_t> reorder(std::size_t value, const Activation& to) {
     const auto lies = [&](std::size_t x) {
-      return lie_alike(options.device, network.values_[x].activation, to);
+      return lie_alike(network.backend(), network.values_[x].activation, to);
     };
     if (lies(value)) return value;
     for (const auto& [from, made] : reordered)
@@ -178,7 +176,7 @@ struct Network::Builder {
       return reorder(plain, to);
     }
     TROUPE_ASSIGN(auto kernel,
-                  make_reorder(options.device, from, to, options.threads, *network.scratch_));
+                  network.backend().make_reorder(from, to, options.threads, *network.scratch_));
     const std::size_t made = add_step(std::move(kernel), {value}, {});
     reordered.emplace_back(value, made);
     return made;
@@ -210,8 +208,11 @@ struct Network::Builder {
 
 Result<Network> Network::create(const Model& model, std::int64_t batch,
                                 const NetworkOptions& options) {
-  Network network(model);
-  network.options_ = options;
+  Network network(model, options);
+  if (options.stream == nullptr) {
+    TROUPE_ASSIGN(network.own_stream_, network.backend().make_stream());
+    network.options_.stream = network.own_stream_.get();
+  }
   network.values_.push_back(
       {plain_activation(model.input().with_first(batch)), options.input_gradient, 0, {}});
   Builder builder(network, options, batch);
@@ -230,10 +231,11 @@ Status Network::plan() {
   plan_forward();
   if (options_.mode == Mode::training) plan_backward();
   arena_.place();
-  TROUPE_ASSIGN(memory_, Buffer::allocate(std::max<std::size_t>(arena_.size(), 1)));
+  TROUPE_ASSIGN(memory_, backend().allocate(std::max<std::size_t>(arena_.size(), 1)));
+  TROUPE_ASSIGN(Buffer scratch, backend().allocate_scratch(scratch_->reserved()));
+  scratch_->take(std::move(scratch));
   // Lanes and channels that only fill up a block are read, if never used.
-  std::memset(memory_.data(), 0, memory_.size());
-  return scratch_->allocate();
+  return options_.stream->zero(memory_.data(), memory_.size());
 }
 
 /// Events: 0 the input is written, i + 1 step i forward, n + 1 the output is read, and then the
@@ -355,16 +357,17 @@ std::span<std::int32_t> Network::ids() noexcept {
           value.activation.floats};
 }
 
-Status Network::forward(std::span<const float> parameters, const PassKey& key) {
+Status Network::forward(const float* parameters, const PassKey& key) {
   std::vector<const float*> inputs;
   for (Step& step : steps_) {
     if (step.kernel->traits().alias) continue;
     inputs.clear();
     for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
     TROUPE_TRY(step.kernel->forward({.inputs = inputs,
-                                     .parameters = parameters.data(),
+                                     .parameters = parameters,
                                      .output = at(values_[step.output].block),
-                                     .key = key}));
+                                     .key = key,
+                                     .stream = options_.stream}));
   }
   return {};
 }
@@ -377,23 +380,24 @@ std::span<const float> Network::input_gradient() const noexcept {
   return {at(*values_[0].gradient), values_[0].activation.floats};
 }
 
-Status Network::backward(std::span<const float> parameters, std::span<float> gradients,
-                         const GradientReady& ready) {
-  for (const Step& step : steps_) step.kernel->add_statistics(gradients.data());
-  if (ready) {
+Status Network::backward(const float* parameters, float* gradients,
+                         const GradientEnqueued& enqueued) {
+  for (const Step& step : steps_)
+    TROUPE_TRY(step.kernel->add_statistics({gradients, options_.stream}));
+  if (enqueued) {
     for (std::size_t i = model_.parameters().size(); i-- > 0;)
-      if (model_.parameters()[i].kind == ParameterKind::statistic) ready(model_.parameters()[i]);
+      if (model_.parameters()[i].kind == ParameterKind::statistic)
+        TROUPE_TRY(enqueued(model_.parameters()[i]));
   }
   for (std::size_t i = steps_.size(); i-- > 0;) {
     TROUPE_TRY(run_backward(steps_[i], parameters, gradients));
-    if (!ready) continue;
-    for (std::size_t index : steps_[i].completes) ready(model_.parameters()[index]);
+    if (!enqueued) continue;
+    for (std::size_t index : steps_[i].completes) TROUPE_TRY(enqueued(model_.parameters()[index]));
   }
   return {};
 }
 
-Status Network::run_backward(Step& step, std::span<const float> parameters,
-                             std::span<float> gradients) {
+Status Network::run_backward(Step& step, const float* parameters, float* gradients) {
   if (step.runs_backward) {
     std::vector<const float*> inputs;
     for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
@@ -403,15 +407,17 @@ Status Network::run_backward(Step& step, std::span<const float> parameters,
     TROUPE_TRY(step.kernel->backward({.inputs = inputs,
                                       .output = at(values_[step.output].block),
                                       .output_gradient = at(step.output_gradient),
-                                      .parameters = parameters.data(),
-                                      .gradients = gradients.data(),
-                                      .input_gradients = input_gradients}));
+                                      .parameters = parameters,
+                                      .gradients = gradients,
+                                      .input_gradients = input_gradients,
+                                      .stream = options_.stream}));
   }
   for (const Sum& sum : step.sums) {
     if (sum.copy)
-      std::memcpy(at(sum.into), at(sum.from), sum.floats * sizeof(float));
+      TROUPE_TRY(options_.stream->copy(at(sum.into), at(sum.from), sum.floats * sizeof(float)));
     else
-      add_into(options_.device, at(sum.into), at(sum.from), sum.floats, options_.threads);
+      TROUPE_TRY(backend().add_into(*options_.stream, at(sum.into), at(sum.from), sum.floats,
+                                    options_.threads));
   }
   return {};
 }

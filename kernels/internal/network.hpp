@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/internal/arena.hpp"
+#include "kernels/internal/backend.hpp"
 #include "kernels/internal/layer_kernel.hpp"
 #include "kernels/model.hpp"
 #include "kernels/pass_key.hpp"
@@ -20,30 +21,46 @@
 namespace troupe::kernels {
 
 struct NetworkOptions {
-  Device device = Device::cpu;
+  ComputeDevice device = {};
   KernelChoice choice = KernelChoice::automatic;
   int threads = 1;
   Mode mode = Mode::training;
   bool input_gradient = false;  ///< whether backward gives the gradient of the input too
+  /// Where passes run, which outlives the network; null for one of its own.
+  Stream* stream = nullptr;
 };
+
+/// Says that the gradient of `parameter` is final where the stream is now.
+using GradientEnqueued = std::function<Status(const ParameterInfo& parameter)>;
 
 /// A model's layers as kernels for one batch size, with their activations.
 ///
 /// Activations and their gradients share one block of memory: each has a place in it for as long as
 /// a later kernel of the pass, forward or backward, reads it.
 ///
+/// Memory is the device's, and so are spans and parameters; on another device than the CPU passes
+/// are done when the stream is.
+///
 /// Threads: one at a time, any.
+/// Failure: of a pass: the stream is synchronized with before the memory is let go.
 class Network {
 public:
+  Network(Network&&) noexcept = default;
+  Network& operator=(Network&&) = delete;
+  ~Network() {
+    // Work of a pass that failed may be under way.
+    if (!steps_.empty()) (void)options_.stream->synchronize();
+  }
+
   static Result<Network> create(const Model& model, std::int64_t batch,
                                 const NetworkOptions& options);
 
   /// Where to put the samples before `forward`, and where the output is after it (until
   /// `backward`): row-major, batch first.
   std::span<float> input() noexcept { return floats(values_.front()); }
-  /// The same place for a model of token ids.
-  std::span<std::int32_t> ids() noexcept;
   std::span<const float> output() const noexcept { return floats(values_[output_]); }
+  /// The input's place for a model of token ids.
+  std::span<std::int32_t> ids() noexcept;
 
   /// Whether any of its layers is computed by a vendor's library.
   bool uses_library() const noexcept;
@@ -52,17 +69,16 @@ public:
   /// Bytes that kernels share for what they need during a call.
   std::size_t scratch_bytes() const noexcept { return scratch_->size(); }
 
-  Status forward(std::span<const float> parameters, const PassKey& key = {});
+  Status forward(const float* parameters, const PassKey& key = {});
 
   /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
   /// after it (if it was asked for): row-major. Training only.
   std::span<float> output_gradient() noexcept;
   std::span<const float> input_gradient() const noexcept;
 
-  /// Follows `forward`. Overwrites `gradients` where parameters are, and calls `ready` (if any) as
-  /// Workspace says. Training only.
-  Status backward(std::span<const float> parameters, std::span<float> gradients,
-                  const GradientReady& ready);
+  /// Follows `forward`. Overwrites `gradients` where parameters are, and calls `enqueued` (if any)
+  /// in the order of Workspace's GradientReady. Training only.
+  Status backward(const float* parameters, float* gradients, const GradientEnqueued& enqueued);
 
 private:
   using Block = std::optional<std::size_t>;
@@ -97,18 +113,21 @@ private:
   /// Values while the network is built.
   struct Builder;
 
-  explicit Network(Model model) : model_(std::move(model)) {}
+  Network(Model model, const NetworkOptions& options)
+      : model_(std::move(model)), options_(options) {}
+  Backend& backend() const { return options_.device.backend(); }
   Status plan();
   void plan_forward();
   void plan_backward();
   std::size_t backward_time(std::size_t step) const { return 2 * steps_.size() - step; }
 
-  Status run_backward(Step& step, std::span<const float> parameters, std::span<float> gradients);
+  Status run_backward(Step& step, const float* parameters, float* gradients);
   float* at(std::size_t block) const noexcept;
   std::span<float> floats(const Value& value) const noexcept;
 
   Model model_;
   NetworkOptions options_;
+  std::unique_ptr<Stream> own_stream_;
   std::unique_ptr<SharedScratch> scratch_ = std::make_unique<SharedScratch>();
   std::vector<Value> values_;  ///< [0] the input
   std::vector<Step> steps_;

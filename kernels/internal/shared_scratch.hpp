@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "runtime/memory/buffer.hpp"
 
@@ -15,11 +16,9 @@ class SharedScratch {
 public:
   /// Before `allocate`: there will be so many bytes.
   void reserve(std::size_t bytes) noexcept { bytes_ = std::max(bytes_, bytes); }
-  /// Errors: `resource_exhausted`.
-  Status allocate() {
-    TROUPE_ASSIGN(buffer_, Buffer::allocate(std::max<std::size_t>(bytes_, 1)));
-    return {};
-  }
+  /// How many it takes.
+  std::size_t reserved() const noexcept { return std::max<std::size_t>(bytes_, 1); }
+  void take(Buffer buffer) noexcept { buffer_ = std::move(buffer); }
   std::byte* data() noexcept { return buffer_.data(); }
   std::size_t size() const noexcept { return buffer_.size(); }
 

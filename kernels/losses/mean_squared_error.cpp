@@ -14,7 +14,8 @@ namespace {
 class MeanSquaredError final : public LossFunction {
 public:
   MeanSquaredError(const Model& model, const WorkspaceOptions& options)
-      : model_(model), threads_(options.threads) {}
+      : LossFunction(Loss::mean_squared_error, model, {.threads = options.threads}),
+        model_(model) {}
 
   Status read(const Tensor& labels, std::int64_t samples) override {
     const Shape& output = model_.output();
@@ -29,19 +30,24 @@ public:
     return {};
   }
 
-  LossStats compute(std::int64_t first, std::int64_t samples, std::span<const float> outputs,
-                    std::span<float> gradient) override {
-    const auto sample = static_cast<std::size_t>(model_.output().elements());
-    const auto labels = static_cast<std::size_t>(model_.labels_per_sample());
-    const std::span<const float> targets = targets_;
-    return cpu::mean_squared_error(
-        outputs, targets.subspan(static_cast<std::size_t>(first) * sample, outputs.size()),
-        static_cast<std::size_t>(samples) * labels, gradient, threads_);
+  std::span<const std::byte> labels() const noexcept override {
+    return std::as_bytes(std::span(targets_));
+  }
+  std::size_t bytes_per_sample() const noexcept override {
+    return static_cast<std::size_t>(model_.output().elements()) * sizeof(float);
+  }
+
+  LossStats compute(const std::byte* labels, std::int64_t samples, const float* outputs,
+                    float* gradient) const override {
+    const auto count = static_cast<std::size_t>(samples * model_.output().elements());
+    return cpu::mean_squared_error({outputs, count},
+                                   {reinterpret_cast<const float*>(labels), count},
+                                   static_cast<std::size_t>(samples * labels_per_sample()),
+                                   {gradient, gradient == nullptr ? 0 : count}, options().threads);
   }
 
 private:
   Model model_;
-  int threads_;
   std::vector<float> targets_;
 };
 

@@ -51,19 +51,20 @@ void add_row(std::span<const float> row, std::size_t label, double smoothing, st
 class SoftmaxCrossEntropy final : public LossFunction {
 public:
   SoftmaxCrossEntropy(const Model& model, const WorkspaceOptions& options)
-      : model_(model),
-        options_{options.label_smoothing, options.ignored_label, options.threads},
-        rows_(model.labels_per_sample()),
-        classes_(model.output()[model.output().rank() - 1]) {}
+      : LossFunction(Loss::softmax_cross_entropy, model,
+                     {options.label_smoothing, options.ignored_label, options.threads}),
+        model_(model) {}
 
   Status read(const Tensor& tensor, std::int64_t samples) override {
+    const std::int64_t rows = labels_per_sample();
+    const std::int64_t classes = outputs_per_label();
     const bool of_tokens = model_.output().rank() == 2;
-    const bool fits = tensor.shape() == Shape{samples * rows_} ||
-                      (of_tokens && tensor.shape() == Shape{samples, rows_});
+    const bool fits = tensor.shape() == Shape{samples * rows} ||
+                      (of_tokens && tensor.shape() == Shape{samples, rows});
     if (!fits || (tensor.dtype() != DType::u8 && tensor.dtype() != DType::i32))
       return {Code::shape_mismatch,
               fmt::format("{} samples need labels u8 or i32 {}, not {}", samples,
-                          to_string(of_tokens ? Shape{samples, rows_} : Shape{samples}),
+                          to_string(of_tokens ? Shape{samples, rows} : Shape{samples}),
                           describe(tensor))};
     labels_.resize(tensor.elements());
     if (tensor.dtype() == DType::u8) {
@@ -72,27 +73,31 @@ public:
       std::ranges::copy(tensor.data<std::int32_t>(), labels_.begin());
     }
     for (std::size_t i = 0; i < labels_.size(); ++i)
-      if ((labels_[i] < 0 || labels_[i] >= classes_) && labels_[i] != options_.ignored_label)
+      if ((labels_[i] < 0 || labels_[i] >= classes) && labels_[i] != options().ignored_label)
         return {Code::invalid_argument,
                 fmt::format("label {} of the batch is {}, but model '{}' has classes 0 to {}", i,
-                            labels_[i], model_.name(), classes_ - 1)};
+                            labels_[i], model_.name(), classes - 1)};
     return {};
   }
 
-  LossStats compute(std::int64_t first, std::int64_t samples, std::span<const float> outputs,
-                    std::span<float> gradient) override {
-    const std::span<const std::int32_t> labels = labels_;
-    return softmax_cross_entropy(outputs, classes_,
-                                 labels.subspan(static_cast<std::size_t>(first * rows_),
-                                                static_cast<std::size_t>(samples * rows_)),
-                                 gradient, options_);
+  std::span<const std::byte> labels() const noexcept override {
+    return std::as_bytes(std::span(labels_));
+  }
+  std::size_t bytes_per_sample() const noexcept override {
+    return static_cast<std::size_t>(labels_per_sample()) * sizeof(std::int32_t);
+  }
+
+  LossStats compute(const std::byte* labels, std::int64_t samples, const float* outputs,
+                    float* gradient) const override {
+    const auto count = static_cast<std::size_t>(samples * labels_per_sample());
+    const std::size_t logits = count * static_cast<std::size_t>(outputs_per_label());
+    return softmax_cross_entropy({outputs, logits}, outputs_per_label(),
+                                 {reinterpret_cast<const std::int32_t*>(labels), count},
+                                 {gradient, gradient == nullptr ? 0 : logits}, options());
   }
 
 private:
   Model model_;
-  LossOptions options_;
-  std::int64_t rows_;  ///< labels of a sample
-  std::int64_t classes_;
   std::vector<std::int32_t> labels_;
 };
 

@@ -18,6 +18,8 @@ std::string_view to_string(MemoryKind kind) noexcept {
       return "shared";
     case MemoryKind::cuda:
       return "cuda";
+    case MemoryKind::simulated:
+      return "simulated";
   }
   return "unknown";
 }

@@ -12,12 +12,17 @@ namespace troupe {
 
 /// Where bytes live. The numbers go on the wire.
 enum class MemoryKind : std::uint8_t {
-  host = 0,    ///< ordinary pageable memory
-  pinned = 1,  ///< page-locked host memory, for asynchronous copies to a device
-  shared = 2,  ///< mapped by several processes of one host
-  cuda = 3,    ///< on a CUDA device; the host must not touch it
+  host = 0,       ///< ordinary pageable memory
+  pinned = 1,     ///< page-locked host memory, for asynchronous copies to a device
+  shared = 2,     ///< mapped by several processes of one host
+  cuda = 3,       ///< on a CUDA device; the host must not touch it
+  simulated = 4,  ///< on a simulated device; the host cannot touch it
 };
 std::string_view to_string(MemoryKind kind) noexcept;
+/// Whether the host must not touch it.
+constexpr bool on_device(MemoryKind kind) noexcept {
+  return kind == MemoryKind::cuda || kind == MemoryKind::simulated;
+}
 
 /// A ref-counted run of bytes: what tensors are stored in and what the transport sends uncopied.
 ///

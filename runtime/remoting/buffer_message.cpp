@@ -39,10 +39,10 @@ caf::error read_in_line(caf::deserializer& source, std::size_t size, Buffer& buf
 }  // namespace
 
 caf::error inspect(caf::serializer& sink, Buffer& buffer) {
-  const bool on_device = buffer.kind() == MemoryKind::cuda;
+  const bool of_device = on_device(buffer.kind());
   auto* wire = dynamic_cast<remoting::WireWriter*>(&sink);
   std::uint64_t size = buffer.size();
-  auto place = wire != nullptr && (size >= kOutOfBandBytes || (on_device && size != 0))
+  auto place = wire != nullptr && (size >= kOutOfBandBytes || (of_device && size != 0))
                    ? Place::segment
                    : Place::in_line;
   if (auto error = sink(size, place)) return error;
@@ -51,7 +51,7 @@ caf::error inspect(caf::serializer& sink, Buffer& buffer) {
     return {};
   }
   // Device memory cannot be read here.
-  if (on_device && size != 0) return caf::sec::invalid_argument;
+  if (of_device && size != 0) return caf::sec::invalid_argument;
   return size != 0 ? sink.apply_raw(buffer.size(), buffer.data()) : caf::error{};
 }
 

@@ -90,7 +90,7 @@ void check_gradients(const Model& model, const LayersUnderTest& test) {
   fill_random(factors, test.seed, 1001);
 
   Doubles wide_parameters = widened(parameters.values());
-  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
   const Doubles expected = reference_forward(model, test.batch, wide_parameters, wide_input);
   ASSERT_EQ(network.output().size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -100,7 +100,7 @@ void check_gradients(const Model& model, const LayersUnderTest& test) {
   // Whatever was there is overwritten.
   std::vector<float> gradients(model.flat_size(), std::numeric_limits<float>::quiet_NaN());
   std::ranges::copy(factors, network.output_gradient().begin());
-  const Status done = network.backward(parameters.values(), gradients, {});
+  const Status done = network.backward(parameters.values().data(), gradients.data(), {});
   ASSERT_TRUE(done.ok()) << to_string(done.error());
 
   for (const ParameterInfo& info : model.parameters()) {

@@ -91,13 +91,16 @@ TEST(BatchNorm, adds_its_batchs_mean_and_unbiased_variance_to_the_statistics) {
   fill(network.input(), 1);
   const std::vector<float> input(network.input().begin(), network.input().end());
   Parameters parameters = Parameters::initialized(model, 1).value();
-  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
   std::ranges::fill(network.output_gradient(), 1.0f);
   std::vector<float> gradients(model.flat_size());
   std::vector<std::string> order;
   ASSERT_TRUE(network
-                  .backward(parameters.values(), gradients,
-                            [&](const ParameterInfo& info) { order.push_back(info.name); })
+                  .backward(parameters.values().data(), gradients.data(),
+                            [&](const ParameterInfo& info) {
+                              order.push_back(info.name);
+                              return Status();
+                            })
                   .ok());
   EXPECT_EQ(order,
             (std::vector<std::string>{"b.running_var", "b.running_mean", "b.bias", "b.weight"}));
@@ -133,7 +136,7 @@ TEST(BatchNorm, of_inference_goes_by_the_running_statistics) {
   Network network = make(model, 1, Mode::inference);
   fill(network.input(), 1);
   const std::vector<float> input(network.input().begin(), network.input().end());
-  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
   for (std::size_t i = 0; i < input.size(); ++i) {
     const std::size_t c = i / 6;
     const float y = (input[i] - parameters.values(2)[c]) /

@@ -127,11 +127,11 @@ void PyTorch::check(int threads) const {
     std::ranges::copy(values<std::int32_t>("input"), network.ids().begin());
   else
     std::ranges::copy(values("input"), network.input().begin());
-  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
   expect_close(network.output(), "output", kOutputTolerance);
   std::ranges::copy(values("factors"), network.output_gradient().begin());
   std::vector<float> gradients(model.flat_size());
-  ASSERT_TRUE(network.backward(parameters.values(), gradients, {}).ok());
+  ASSERT_TRUE(network.backward(parameters.values().data(), gradients.data(), {}).ok());
   for (const ParameterInfo& info : model.parameters())
     if (info.kind == ParameterKind::trained)
       expect_close(std::span<const float>(gradients).subspan(info.offset, info.elements),

@@ -177,14 +177,14 @@ TEST(Dropout, zeroes_its_share_and_keeps_the_mean_and_the_gradients_of_the_same)
   Network network = Network::create(model, 2, {.threads = 2}).value();
   Parameters parameters = Parameters::zeros(model).value();
   std::ranges::fill(parameters.values(1), 3.0f);
-  ASSERT_TRUE(network.forward(parameters.values(), {7, 1, 0}).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data(), {7, 1, 0}).ok());
   const std::vector<float> output(network.output().begin(), network.output().end());
   const auto zeros = std::ranges::count(output, 0.0f);
   EXPECT_NEAR(static_cast<double>(zeros) / 8192, 0.25, 0.02);
   EXPECT_EQ(std::ranges::count(output, 4.0f) + zeros, 8192);
   std::ranges::fill(network.output_gradient(), 3.0f);
   std::vector<float> gradients(model.flat_size());
-  ASSERT_TRUE(network.backward(parameters.values(), gradients, {}).ok());
+  ASSERT_TRUE(network.backward(parameters.values().data(), gradients.data(), {}).ok());
   const std::size_t bias = model.parameters()[1].offset;
   for (std::size_t i = 0; i < 4096; ++i)
     ASSERT_EQ(gradients[bias + i], output[i] + output[4096 + i]) << i;

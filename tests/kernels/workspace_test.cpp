@@ -280,7 +280,6 @@ TEST_F(WorkspaceTest, refuses_bad_options_by_name) {
   EXPECT_THAT(error_of({.input_deviation = {0.0f}}), HasSubstr("input_deviation"));
   EXPECT_THAT(error_of({.input_mean = {std::numeric_limits<float>::infinity()}}),
               HasSubstr("input_mean"));
-  EXPECT_THAT(error_of({.device = Device::cuda}), HasSubstr("cuda"));
 }
 
 TEST_F(WorkspaceTest, refuses_means_that_are_neither_one_nor_one_a_channel) {

@@ -33,9 +33,9 @@ Status check_floats(const Buffer& buffer, std::uint64_t elements, What what) {
   if (buffer.size() != elements * sizeof(float))
     return {Code::shape_mismatch, fmt::format("{} has {} bytes where the plan says {}", what(),
                                               buffer.size(), elements * sizeof(float))};
-  if (buffer.kind() == MemoryKind::cuda)
+  if (on_device(buffer.kind()))
     return {Code::shape_mismatch,
-            fmt::format("{} lies on a CUDA device; copy it to the host first", what())};
+            fmt::format("{} lies on a device; copy it to the host first", what())};
   if (reinterpret_cast<std::uintptr_t>(buffer.data()) % alignof(float) != 0)
     return {Code::shape_mismatch,
             fmt::format("{} does not begin at a multiple of {} bytes", what(), alignof(float))};

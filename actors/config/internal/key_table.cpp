@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 11> kModels = {
     "vgg16",  "vgg16_bn", "gpt",      "lstm",     "lstm_lm"};
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
+constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "simulated"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 7> kFormats = {"idx",    "cifar10", "cifar100", "images",
                                                       "tokens", "text",    "tar"};
@@ -47,6 +48,7 @@ const Key kKeys[] = {
     {.name = "job.max_cpu_isa",
      .field = TROUPE_FIELD(Text, max_cpu_isa),
      .choices = kInstructionSets},
+    {.name = "job.device", .field = TROUPE_FIELD(Text, device), .choices = kDevices},
 
     {.name = "model.name",
      .field = TROUPE_FIELD(Text, model.name),

@@ -17,7 +17,7 @@ namespace troupe::kernels::cpu {
 /// The maker of a kernel, or null.
 KernelMaker find_kernel(Operation operation, DType dtype) noexcept;
 
-/// As in troupe::kernels; of two blocked activations.
+/// As Backend says.
 bool lie_alike(const Activation& a, const Activation& b);
 void add_into(float* a, const float* b, std::size_t n, int threads);
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads,

@@ -38,9 +38,9 @@ Status Outbox::check(std::size_t bytes, const std::vector<Buffer>& segments) con
       return Error{Code::invalid_argument,
                    fmt::format("a segment of {} bytes is over the limit of {}: cut it in pieces",
                                segment.size(), options_.max_segment_bytes)};
-    if (segment.kind() == MemoryKind::cuda)
+    if (on_device(segment.kind()))
       return Error{Code::not_supported,
-                   "a segment in CUDA memory cannot be sent: copy it to host "
+                   "a segment in a device's memory cannot be sent: copy it to host "
                    "memory first"};
   }
   return {};

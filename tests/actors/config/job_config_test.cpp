@@ -52,6 +52,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.seed = 2; },
       [](JobConfig& c) { c.threads_per_rank = 2; },
       [](JobConfig& c) { c.max_cpu_isa = "avx2"; },
+      [](JobConfig& c) { c.device = "cuda"; },
       [](JobConfig& c) { c.model.name = "mlp"; },
       [](JobConfig& c) { c.model.hidden = {1}; },
       [](JobConfig& c) { c.model.classes = 11; },

@@ -80,5 +80,34 @@ TEST(JobOfAnLstm, over_the_rows_of_images_ends_in_the_same_weights_on_any_number
   EXPECT_EQ(run(2, config).sha256, one.sha256);
 }
 
+/// The weights alone: a job's hash says on what it ran, too.
+std::vector<std::byte> weights_in(const JobEnded& ended) {
+  PosixFileSystem files;
+  const auto content = read_safetensors(files, ended.path).value();
+  std::vector<std::byte> bytes;
+  for (const auto& tensor : content.tensors)
+    bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+  return bytes;
+}
+
+TEST(JobOnSimulatedDevices, ends_in_the_weights_of_the_cpu_though_it_loses_a_node) {
+  TemporaryFolder folder;
+  auto config = synthetic_job(folder.path());
+  const auto expected = weights_in(run(2, config));
+  config.device = "simulated";
+  EXPECT_EQ(weights_in(run(1, config)), expected);
+  Cluster cluster(3);
+  Recorder recorder;
+  JobRunner runner(*cluster.head, config, {}, recorder);
+  std::thread stopper;
+  recorder.at_step = [&](std::uint64_t step) {
+    if (step == 5) stopper = std::thread([&] { cluster.nodes[1]->stop(); });
+  };
+  const auto ended = runner.run();
+  stopper.join();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  EXPECT_EQ(weights_in(*ended), expected);
+}
+
 }  // namespace
 }  // namespace troupe::train

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/compute_device.hpp"
+#include "kernels/internal/backend.hpp"
+#include "kernels/internal/network.hpp"
+#include "kernels/model.hpp"
+#include "kernels/workspace.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/memory/buffer.hpp"
+
+namespace troupe::kernels {
+
+/// What a workspace's passes take from the host and give back to it, and the streams that this
+/// goes through. On the CPU both sides are the same memory, and nothing is copied.
+///
+/// Copies to the host go through a stream of their own: gradients come while earlier layers' are
+/// computed.
+///
+/// Ownership: host memory is borrowed until settle() or deliver_gradients().
+/// Threads:   one at a time, any.
+class PassMemory {
+public:
+  static Result<PassMemory> create(const ComputeDevice& device, const Model& model);
+
+  Stream& stream() noexcept { return *compute_; }
+
+  /// The device's copy of all of the model's parameters as they are now.
+  Result<const float*> send_parameters(std::span<const float> host);
+  /// Where the host writes a batch for `network`, and the batch on its way.
+  Result<std::byte*> stage_input(Network& network);
+  Status send_input(Network& network);
+  /// Those that `loss` has read.
+  Result<const std::byte*> send_labels(const LossFunction& loss);
+  /// Copies `network`'s output to the host.
+  Status bring_output(const Network& network, float* host);
+
+  /// The loss of `network`'s output. The result is there after `settle`, or `deliver_gradients`.
+  Status enqueue_loss(const Network& network, const LossFunction& loss, const std::byte* labels,
+                      std::int64_t samples, float* gradient);
+  const LossStats& loss() const noexcept { return *loss_; }
+
+  /// Where backward writes gradients that will be at `host`: all of the model's, and the padding
+  /// between them zero.
+  Result<float*> begin_gradients(std::span<float> host);
+  /// Those of `parameter` and what comes after it are final where the stream is now.
+  Status bring_gradient(const ParameterInfo& parameter);
+  /// Waits for them in the order they come, and tells.
+  Status deliver_gradients(const GradientReady& ready);
+
+  /// Returns when nothing is under way.
+  Status settle();
+
+private:
+  PassMemory(ComputeDevice device, Model model);
+  Backend& backend() const { return device_.backend(); }
+  bool on_host() const noexcept { return on_host_; }
+  Status bring_piece();
+
+  /// Gradients that are copied as one.
+  struct Piece {
+    std::size_t begin = 0, end = 0;                ///< floats
+    std::vector<const ParameterInfo*> parameters;  ///< as they became final
+    std::unique_ptr<Event> computed, arrived;
+  };
+
+  ComputeDevice device_;
+  Model model_;
+  bool on_host_;
+  std::unique_ptr<Stream> compute_, returns_;
+  Buffer parameters_, gradients_, input_, labels_;
+  Buffer device_loss_;
+  std::unique_ptr<LossStats> loss_ = std::make_unique<LossStats>();
+  float* host_gradients_ = nullptr;
+  std::size_t final_from_ = 0;  ///< floats from here on are in a piece
+  std::size_t pieces_used_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace troupe::kernels
