@@ -9,6 +9,9 @@ std::size_t size_of(DType dtype) noexcept {
     case DType::f32:
     case DType::i32:
       return 4;
+    case DType::bf16:
+    case DType::f16:
+      return 2;
     case DType::u8:
       return 1;
   }
@@ -23,6 +26,10 @@ std::string_view to_string(DType dtype) noexcept {
       return "u8";
     case DType::i32:
       return "i32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
   }
   return "unknown";
 }

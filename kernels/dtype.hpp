@@ -11,11 +11,13 @@ enum class DType : std::uint8_t {
   f32 = 0,
   u8 = 1,
   i32 = 2,
+  bf16 = 3,  ///< the upper half of an f32
+  f16 = 4,   ///< IEEE 754's half precision
 };
 
 /// Bytes of one element.
 std::size_t size_of(DType dtype) noexcept;
-/// "f32", "u8", "i32".
+/// "f32", "u8", "i32", "bf16", "f16".
 std::string_view to_string(DType dtype) noexcept;
 
 /// The DType of a C++ type: `kDTypeOf<float> == DType::f32`.

@@ -12,9 +12,10 @@ Status limit_instruction_set(std::string_view name) {
 Result<std::string> instruction_set(const Model& model, const WorkspaceOptions& options) {
   TROUPE_TRY(options.validate());
   // Which kernels are chosen does not depend on the batch.
-  TROUPE_ASSIGN(const Network network, Network::create(model, 1,
-                                                       {options.device, options.kernels,
-                                                        options.threads, Mode::inference, false}));
+  TROUPE_ASSIGN(const Network network,
+                Network::create(model, 1,
+                                {options.device, options.kernels, options.threads, Mode::inference,
+                                 false, nullptr, options.precision}));
   return network.uses_library() ? options.device.backend().library_variant() : std::string();
 }
 

@@ -14,6 +14,15 @@ std::string_view to_string(Loss loss) noexcept {
   return "unknown";
 }
 
+LossStats LossFunction::compute_scaled(const std::byte* labels, std::int64_t samples,
+                                       const float* outputs, float* gradient, float scale) const {
+  const LossStats stats = compute(labels, samples, outputs, gradient);
+  if (gradient == nullptr || scale == 1.0f) return stats;
+  const std::int64_t count = samples * rows_ * width_;
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] *= scale;
+  return stats;
+}
+
 Result<std::unique_ptr<LossFunction>> make_loss(const Model& model,
                                                 const WorkspaceOptions& options) {
   switch (options.loss) {

@@ -73,6 +73,10 @@ Status WorkspaceOptions::validate() const {
     return {
         Code::invalid_argument,
         fmt::format("label_smoothing is {}, but must be at least 0 and below 1", label_smoothing)};
+  if (precision == DType::u8 || precision == DType::i32)
+    return {Code::invalid_argument,
+            fmt::format("precision is {}, but must be f32, bf16 or f16", to_string(precision))};
+  TROUPE_TRY(device.backend().check_precision(precision));
   if (loss != Loss::softmax_cross_entropy && (label_smoothing != 0.0f || ignored_label))
     return {Code::invalid_argument,
             fmt::format("{} is set, but the loss is {}; only softmax_cross_entropy has it",
@@ -103,7 +107,8 @@ struct Workspace::State {
   Status forward(Network& net, const float* parameters, const Tensor& images, std::int64_t first,
                  const PassKey& key = {});
   Status run_step(Network& net, const Parameters& parameters, const Tensor& images,
-                  std::span<float> gradients, const GradientReady& ready, const PassKey& key);
+                  std::span<float> gradients, const GradientReady& ready, const PassKey& key,
+                  float loss_scale);
   Status run_evaluation(const Parameters& parameters, const Tensor& images, LossStats& stats);
   Status run_prediction(const Parameters& parameters, const Tensor& images, std::span<float> out);
   /// The same status, with nothing under way.
@@ -179,9 +184,10 @@ Result<Network*> Workspace::State::network(std::int64_t batch, Mode mode) {
     return &cached.front().network;
   }
   if (cached.size() == kNetworksKept) cached.pop_back();
-  TROUPE_ASSIGN(Network created, Network::create(model, batch,
-                                                 {options.device, options.kernels, options.threads,
-                                                  mode, false, &memory.stream()}));
+  TROUPE_ASSIGN(Network created,
+                Network::create(model, batch,
+                                {options.device, options.kernels, options.threads, mode, false,
+                                 &memory.stream(), options.precision}));
   cached.push_front({batch, mode, std::move(created)});
   return &cached.front().network;
 }
@@ -216,13 +222,13 @@ Status Workspace::State::forward(Network& net, const float* parameters, const Te
 
 Status Workspace::State::run_step(Network& net, const Parameters& parameters, const Tensor& images,
                                   std::span<float> gradients, const GradientReady& ready,
-                                  const PassKey& key) {
+                                  const PassKey& key, float loss_scale) {
   TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
   TROUPE_ASSIGN(float* const to, memory.begin_gradients(gradients));
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
   TROUPE_TRY(forward(net, weights, images, 0, key));
   TROUPE_TRY(memory.enqueue_loss(net, *loss, labels, images.shape()[0],
-                                 net.output_gradient().data()));
+                                 net.output_gradient().data(), loss_scale));
   if (options.device.backend().is_host()) {
     // Final when said so.
     GradientEnqueued enqueued;
@@ -251,7 +257,7 @@ Status Workspace::State::run_evaluation(const Parameters& parameters, const Tens
     TROUPE_TRY(forward(*net, weights, images, first));
     TROUPE_TRY(memory.enqueue_loss(
         *net, *loss, labels + static_cast<std::size_t>(first) * loss->bytes_per_sample(), batch,
-        nullptr));
+        nullptr, 1.0f));
     TROUPE_TRY(memory.settle());
     stats += memory.loss();
   }
@@ -298,7 +304,8 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
                                               const Tensor& labels, std::span<float> gradients,
-                                              const GradientReady& ready, const PassKey& key) {
+                                              const GradientReady& ready, const PassKey& key,
+                                              float loss_scale) {
   TROUPE_TRY(state_->check_parameters(parameters));
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
@@ -308,7 +315,8 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
                  fmt::format("gradients of model '{}' take {} floats, but {} were given",
                              model().name(), model().flat_size(), gradients.size())};
   TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
-  TROUPE_TRY(state_->settled(state_->run_step(*net, parameters, images, gradients, ready, key)));
+  TROUPE_TRY(state_->settled(
+      state_->run_step(*net, parameters, images, gradients, ready, key, loss_scale)));
   return state_->memory.loss();
 }
 

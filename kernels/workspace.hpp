@@ -43,8 +43,13 @@ struct WorkspaceOptions {
   int threads = 1;
   KernelChoice kernels = KernelChoice::automatic;
   ComputeDevice device = {};
+  /// What convolutions and linear layers round the factors of their products to: f32 (nothing),
+  /// bf16 or f16. Sums, all other layers, weights and gradients stay f32, as in mixed precision
+  /// training: Micikevicius et al., "Mixed precision training" (2017). On CPUs bf16 needs AVX-512.
+  DType precision = DType::f32;
 
-  /// Errors: `invalid_argument` naming the field. Whether there are as many means as channels is
+  /// Errors: `invalid_argument` naming the field, `not_supported` for a precision that the device
+  /// does not have. Whether there are as many means as channels is
   /// for Workspace::create to say.
   Status validate() const;
 };
@@ -86,10 +91,11 @@ public:
   /// `images`: u8 or f32, [batch] + the model's input, whose channel may be left out if it is one;
   /// for a model of token ids i32, each 0..vocabulary-1.
   /// `labels`: as the Loss says, in kernels/loss.hpp; each is a class or ignored.
-  /// `key`: what dropout goes by.
+  /// `key`: what dropout goes by. `loss_scale`: what gradients are multiplied by, at the loss.
   Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,
                                      const Tensor& labels, std::span<float> gradients,
-                                     const GradientReady& ready = {}, const PassKey& key = {});
+                                     const GradientReady& ready = {}, const PassKey& key = {},
+                                     float loss_scale = 1.0f);
 
   /// The loss alone, over any number of samples.
   Result<LossStats> evaluate(const Parameters& parameters, const Tensor& images,

@@ -71,6 +71,8 @@ struct OptimizerConfig {
   bool decay_vectors = true;
   double clip_norm = 0.0;           ///< the most that the mean gradient's norm may be; 0: anything
   std::string non_finite = "stop";  ///< at a gradient that is NaN or infinite: "stop" or "skip"
+  double loss_scale = 0.0;          ///< what the loss scale begins as, a power of two; 0: none
+  std::uint64_t loss_scale_steps = 2000;  ///< in a row without overflow, until it is doubled
   ScheduleConfig schedule = {};
 };
 
@@ -99,8 +101,8 @@ struct ElasticConfig {
 };
 
 /// Everything that a job is. The result is a function of `model`, `data` (the files' content, not
-/// their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank`, `max_cpu_isa` and
-/// `device`; the rest changes only speed and where things are written.
+/// their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank`, `max_cpu_isa`,
+/// `device` and `precision`; the rest changes only speed and where things are written.
 ///
 /// Threads: a value type.
 struct JobConfig {
@@ -110,6 +112,7 @@ struct JobConfig {
   std::uint64_t seed = 1;
   std::uint32_t threads_per_rank = 1;
   std::string max_cpu_isa = "native";  ///< oneDNN uses no more: "native", "sse41", ...
+  std::string precision = "f32";       ///< products are taken in: "f32", "bf16", "f16"
   std::string device = "cpu";          ///< what ranks compute on: "cpu", "cuda", "simulated"
 
   ModelConfig model;

@@ -27,6 +27,8 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
   // Only to go on from: the result is what it is.
   auto progress = metadata;
   if (x.snapshot.skips > 0) progress[std::string(kSkipsKey)] = fmt::format("{}", x.snapshot.skips);
+  if (config.optimizer.loss_scale != 0)
+    progress[std::string(kLossScaleKey)] = x.snapshot.loss_scale.to_text();
   const auto checkpoint = store.save(x.snapshot.steps_done, tensors, progress);
   if (x.final_weights) {
     // The result is there: that the job could go on from it with more epochs is a comfort.

@@ -8,6 +8,7 @@
 #include <caf/actor_system_config.hpp>
 
 #include "actors/train/events.hpp"
+#include "actors/train/loss_scale.hpp"
 #include "runtime/memory/buffer.hpp"
 #include "runtime/remoting/buffer_message.hpp"
 
@@ -59,6 +60,7 @@ struct CopyState {};
 struct StateCopy {
   std::uint64_t steps_done = 0;
   std::uint64_t skips = 0;
+  LossScale loss_scale;
   Buffer parameters;  ///< f32, as Replica has them
   std::vector<Buffer> optimizer_state;
   std::vector<EpochFinished> epochs;
@@ -185,7 +187,7 @@ auto inspect(Inspector& f, CopyState&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, StateCopy& x) {
-  return f(x.steps_done, x.skips, x.parameters, x.optimizer_state, x.epochs);
+  return f(x.steps_done, x.skips, x.loss_scale, x.parameters, x.optimizer_state, x.epochs);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Begin& x) {

@@ -47,6 +47,8 @@ kernels::WorkspaceOptions workspace_options(const JobConfig& config,
   options.input_deviation.assign(config.data.std.begin(), config.data.std.end());
   options.threads = static_cast<int>(config.threads_per_rank);
   options.device = std::move(device);
+  for (const auto type : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::f16})
+    if (config.precision == kernels::to_string(type)) options.precision = type;
   return options;
 }
 

@@ -174,7 +174,9 @@ private:
     auto& replica = job_->replica();
     const auto bad = find_bad(extras);
     const bool skip = extras[kNonFinite] > 0 || bad;
-    if (skip && job_->config().optimizer.non_finite != "skip") return stop_over(bad);
+    // A loss that is not finite is not the scale's fault.
+    const bool rescales = replica.loss_scale().can_shrink() && std::isfinite(extras[kLossSum]);
+    if (skip && !rescales && job_->config().optimizer.non_finite != "skip") return stop_over(bad);
     if (skip) {
       tell_skipped(bad);
       replica.skip();
@@ -351,8 +353,9 @@ private:
         .then(
             [self, promise](const StateCopy& copy) mutable {
               auto& replica = self->job_->replica();
-              const auto status = replica.install(copy.steps_done, copy.skips, copy.parameters,
-                                                  copy.optimizer_state, copy.epochs);
+              const auto status =
+                  replica.install(copy.steps_done, copy.skips, copy.loss_scale, copy.parameters,
+                                  copy.optimizer_state, copy.epochs);
               if (status.ok())
                 promise.deliver(Pulled{replica.steps_done(), replica.hash()});
               else
@@ -365,8 +368,12 @@ private:
   caf::result<StateCopy> copy_state() {
     auto snapshot = job_->replica().snapshot();
     if (!snapshot.ok()) return remoting::to_caf(snapshot.error());
-    return StateCopy{snapshot->steps_done, snapshot->skips, std::move(snapshot->parameters),
-                     std::move(snapshot->optimizer_state), job_->replica().epochs()};
+    return StateCopy{snapshot->steps_done,
+                     snapshot->skips,
+                     snapshot->loss_scale,
+                     std::move(snapshot->parameters),
+                     std::move(snapshot->optimizer_state),
+                     job_->replica().epochs()};
   }
 
   void fail(const Error& error) {

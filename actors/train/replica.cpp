@@ -109,7 +109,8 @@ Replica::Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> op
       gradient_scale_(1.0f / static_cast<float>(config.data.batch *
                                                 static_cast<std::uint64_t>(
                                                     parameters_.model().labels_per_sample()))),
-      statistic_scale_(1.0f / static_cast<float>(config.data.batch)) {}
+      statistic_scale_(1.0f / static_cast<float>(config.data.batch)),
+      loss_scale_(config.optimizer) {}
 
 Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,
                                                const std::string& resume_from, JobLength length) {
@@ -144,6 +145,12 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
                            optimizer_state_[j].values(i), path));
   }
   TROUPE_ASSIGN(skips_, skips_of(found.content, found.entry.step, path));
+  if (const auto scale = metadata.find(std::string(kLossScaleKey)); scale != metadata.end()) {
+    auto read = LossScale::from_text(scale->second);
+    if (!read.ok())
+      return Error{read.error().code, fmt::format("checkpoint {}: {}", path, read.error().message)};
+    loss_scale_ = *read;
+  }
   steps_done_ = found.entry.step;
   return {};
 }
@@ -152,9 +159,9 @@ void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
   kernels::UpdateFactors factors;
   factors.update = steps_done_ - skips_ + 1;
   factors.learning_rate = learning_rate(optimizer_config_, steps_done_, length_);
-  factors.gradient_scale = gradient_scale_;
+  factors.gradient_scale = gradient_scale_ / loss_scale_.value();
   if (const double most = optimizer_config_.clip_norm; most > 0) {
-    const auto scale = static_cast<double>(gradient_scale_);
+    const auto scale = static_cast<double>(factors.gradient_scale);
     const double norm = scale * kernels::gradient_norm(model(), gradient_sum);
     factors.gradient_scale = static_cast<float>(scale * kernels::clip_factor(norm, most));
   }
@@ -162,6 +169,7 @@ void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
   for (const auto& run : gradient_sum)
     kernels::update_statistics(model(), run.begin, run.values, statistic_scale_,
                                parameters_.values());
+  loss_scale_.add_finite(optimizer_config_);
   ++steps_done_;
 }
 
@@ -177,6 +185,8 @@ std::string Replica::hash() const {
   for (const auto& buffer : optimizer_state_) add(buffer);
   XXH3_128bits_update(state, &steps_done_, sizeof steps_done_);
   XXH3_128bits_update(state, &skips_, sizeof skips_);
+  const std::string scale = loss_scale_.to_text();
+  XXH3_128bits_update(state, scale.data(), scale.size());
   const auto digest = XXH3_128bits_digest(state);
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
@@ -185,6 +195,7 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   Snapshot snapshot;
   snapshot.steps_done = steps_done_;
   snapshot.skips = skips_;
+  snapshot.loss_scale = loss_scale_;
   TROUPE_ASSIGN(auto parameters, parameters_.clone());
   snapshot.parameters = parameters.buffer();
   add_views(model(), "", parameters.buffer(), snapshot.tensors);
@@ -198,8 +209,8 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   return snapshot;
 }
 
-Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
-                        const std::vector<Buffer>& optimizer_state,
+Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const LossScale& loss_scale,
+                        const Buffer& parameters, const std::vector<Buffer>& optimizer_state,
                         std::vector<EpochFinished> epochs) {
   const auto bytes = parameters_.values().size_bytes();
   const auto too_small = [bytes](const Buffer& x) { return x.size() < bytes; };
@@ -218,6 +229,7 @@ Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const Buf
     take(optimizer_state_[i], optimizer_state[i]);
   steps_done_ = steps_done;
   skips_ = skips;
+  loss_scale_ = loss_scale;
   epochs_ = std::move(epochs);
   return {};
 }

@@ -11,6 +11,7 @@
 #include "actors/config/job_config.hpp"
 #include "actors/config/learning_rate.hpp"
 #include "actors/train/events.hpp"
+#include "actors/train/loss_scale.hpp"
 #include "kernels/gradient.hpp"
 #include "kernels/model.hpp"
 #include "kernels/optimizer.hpp"
@@ -25,6 +26,9 @@ inline constexpr std::string_view kResultsHashKey = "troupe.results_hash";
 
 /// Metadata key of a checkpoint: how many of its steps were skipped. Not there: none.
 inline constexpr std::string_view kSkipsKey = "troupe.skipped_steps";
+
+/// Metadata key of a checkpoint: the LossScale, if there is one.
+inline constexpr std::string_view kLossScaleKey = "troupe.loss_scale";
 
 /// A run of the flat gradient that is reduced as one.
 struct Bucket {
@@ -60,7 +64,10 @@ public:
   void skip() {
     ++steps_done_;
     ++skips_;
+    loss_scale_.add_overflow();
   }
+  /// That the step in flight takes its gradients with.
+  const LossScale& loss_scale() const { return loss_scale_; }
   /// Steps that were skipped since the job began: they are no updates of the optimizer.
   std::uint64_t skips() const { return skips_; }
 
@@ -76,6 +83,7 @@ public:
   struct Snapshot {
     std::uint64_t steps_done = 0;
     std::uint64_t skips = 0;
+    LossScale loss_scale;
     std::vector<TensorView> tensors;      ///< weights first, then optimizer state
     std::size_t weights = 0;              ///< how many of them are weights
     Buffer parameters;                    ///< what the views of weights point into
@@ -85,8 +93,9 @@ public:
 
   /// Takes the state of another node's replica: what its snapshot holds. Errors: `shape_mismatch`
   /// if it is of another model or optimizer; nothing changed then.
-  Status install(std::uint64_t steps_done, std::uint64_t skips, const Buffer& parameters,
-                 const std::vector<Buffer>& optimizer_state, std::vector<EpochFinished> epochs);
+  Status install(std::uint64_t steps_done, std::uint64_t skips, const LossScale& loss_scale,
+                 const Buffer& parameters, const std::vector<Buffer>& optimizer_state,
+                 std::vector<EpochFinished> epochs);
 
 private:
   Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> optimizer,
@@ -103,6 +112,7 @@ private:
   const float statistic_scale_;  ///< 1 / samples of a step
   std::uint64_t steps_done_ = 0;
   std::uint64_t skips_ = 0;
+  LossScale loss_scale_;
   std::vector<EpochFinished> epochs_;
 };
 

@@ -118,11 +118,12 @@ private:
                                                   (bucket.end - bucket.begin) * sizeof(float))});
       }
     };
-    TROUPE_ASSIGN(auto stats,
-                  workspace_->forward_backward(
-                      job_->replica().parameters(), input.first, input.second, values,
-                      [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
-                      {job_->config().seed, step.step, setup_.index}));
+    TROUPE_ASSIGN(
+        auto stats,
+        workspace_->forward_backward(
+            job_->replica().parameters(), input.first, input.second, values,
+            [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
+            {job_->config().seed, step.step, setup_.index}, job_->replica().loss_scale().value()));
     send_from(0);
     job_->add_compute(std::chrono::steady_clock::now() - begun);
     if (!bad && !std::isfinite(stats.loss_sum)) bad = NonFinite{.nan = std::isnan(stats.loss_sum)};

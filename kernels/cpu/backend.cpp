@@ -81,6 +81,8 @@ struct Entry {
 
 constexpr Entry kKernels[] = {
     {Operation::convolution, DType::f32, make_convolution},
+    {Operation::convolution, DType::bf16, make_bf16_convolution},
+    {Operation::linear, DType::bf16, make_bf16_linear},
     {Operation::convolution_relu_max_pooling, DType::f32, make_fused_convolution},
     {Operation::linear, DType::f32, make_linear},
     {Operation::relu, DType::f32, make_relu},

@@ -48,6 +48,7 @@ public:
   bool is_host() const noexcept override { return true; }
 
   std::string library_variant() const override { return cpu::library_instruction_set(); }
+  Status check_precision(DType precision) const override { return cpu::check_precision(precision); }
 
   Result<std::unique_ptr<Stream>> make_stream() override {
     return std::unique_ptr<Stream>(std::make_unique<HostStream>());
@@ -78,7 +79,8 @@ public:
     return {};
   }
   Status compute_loss(Stream&, const LossPass& pass) override {
-    *pass.stats = pass.loss.compute(pass.labels, pass.samples, pass.outputs, pass.gradient);
+    *pass.stats = pass.loss.compute_scaled(pass.labels, pass.samples, pass.outputs, pass.gradient,
+                                           pass.gradient_scale);
     return {};
   }
 

@@ -21,12 +21,23 @@ struct LinearTypes {
 
 using memory_desc = memory::desc;
 
-memory_desc any_layout(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, memory::format_tag::any};
+using Type = memory::data_type;
+
+memory_desc any_layout(const memory::dims& dims, Type type) {
+  return {dims, type, memory::format_tag::any};
+}
+
+/// The same layout of elements of another type.
+memory_desc with_type(memory_desc description, Type type) {
+  description.data.data_type = dnnl::memory::convert_to_c(type);
+  return description;
 }
 
 /// A convolution or a linear layer: forward, gradient of the input, gradient of the weights. The
 /// library picks the layouts of activations and weights; weights are brought there once per pass.
+///
+/// With another `type` than f32 the two factors of each product are rounded to it first; sums are
+/// in f32, and so is what comes and goes.
 template <class Types>
 class DnnlAffine final : public LayerKernel {
 public:
@@ -34,32 +45,35 @@ public:
   using BackwardData = typename Types::BackwardData;
   using BackwardWeights = typename Types::BackwardWeights;
 
-  DnnlAffine(const KernelRequest& request, const memory_desc& source,
+  /// `source` and `destination` as this takes and gives them, in the layout `any` or not.
+  DnnlAffine(const KernelRequest& request, Type type, const memory_desc& source,
              const memory_desc& destination)
       : name_(describe(request.layers[0].spec)),
         threads_(request.threads),
+        type_(type),
         engine_(request.scratch) {
     const Layer& layer = request.layers[0];
     weight_offset_ = request.offset_of(0);
     has_bias_ = layer.parameters.size() > 1;
     if (has_bias_) bias_offset_ = request.offset_of(1);
     const memory::dims weight_dims = weight_dims_of(request);
-    const memory_desc bias_desc = has_bias_ ? plain_desc({layer.output[0]}) : memory_desc();
+    const memory_desc bias_desc = has_bias_ ? plain_desc({destination.dims()[1]}) : memory_desc();
     const memory_desc plain_weight = plain_desc(weight_dims);
 
-    Made made = make(request, source, any_layout(weight_dims), bias_desc, destination);
+    Made made = make(request, source, weight_dims, bias_desc, destination);
     // Some combinations of layouts are left to the library's reference loops, which are a thousand
     // times slower; with plain ones it multiplies matrices.
     if (made.is_slow())
-      made = make(request, plain_desc(source.dims()), any_layout(weight_dims), bias_desc,
+      made = make(request, plain_desc(source.dims()), weight_dims, bias_desc,
                   plain_desc(destination.dims()));
-    inputs_ = {describe_activation(request.input().shape, made.forward.src_desc())};
-    output_ = describe_activation(request.output_shape(), made.forward.dst_desc());
+    inputs_ = {activation_of(request.input().shape, with_type(made.forward.src_desc(), Type::f32))};
+    output_ = activation_of(request.output_shape(), made.forward.dst_desc());
     bind_forward(made.forward, plain_weight, bias_desc);
     if (request.mode == Mode::inference) return;
     engine_.scratch.restart();
     bind_backward_weights(made.weights, plain_weight, bias_desc);
-    engine_.scratch.restart();
+    // The gradient of the output that was rounded for the weights serves for the input too.
+    if (type_ == Type::f32) engine_.scratch.restart();
     if (request.input_gradient()) bind_backward_data(made.data, plain_weight);
   }
 
@@ -68,7 +82,7 @@ public:
 
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {
-      forward_.set(DNNL_ARG_SRC, pass.input());
+      forward_.set(DNNL_ARG_SRC, forward_source_.load(pass.input(), engine_));
       forward_.set(DNNL_ARG_WEIGHTS,
                    forward_weight_.load(pass.parameters + weight_offset_, engine_));
       if (has_bias_) forward_.set(DNNL_ARG_BIAS, pass.parameters + bias_offset_);
@@ -80,14 +94,15 @@ public:
   Status backward(const BackwardPass& pass) override {
     return guarded(name_, threads_, [&] {
       float* const weight = pass.gradients + weight_offset_;
-      backward_weights_.set(DNNL_ARG_SRC, pass.input());
-      backward_weights_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
+      const float* const gradient = output_gradient_.load(pass.output_gradient, engine_);
+      backward_weights_.set(DNNL_ARG_SRC, backward_source_.load(pass.input(), engine_));
+      backward_weights_.set(DNNL_ARG_DIFF_DST, gradient);
       backward_weights_.set(DNNL_ARG_DIFF_WEIGHTS, weight_gradient_.target(weight, engine_));
       if (has_bias_) backward_weights_.set(DNNL_ARG_DIFF_BIAS, pass.gradients + bias_offset_);
       backward_weights_.run(engine_);
       weight_gradient_.store(weight, engine_);
       if (pass.input_gradient() == nullptr) return;
-      backward_data_.set(DNNL_ARG_DIFF_DST, pass.output_gradient);
+      backward_data_.set(DNNL_ARG_DIFF_DST, gradient);
       backward_data_.set(DNNL_ARG_WEIGHTS,
                          backward_weight_.load(pass.parameters + weight_offset_, engine_));
       backward_data_.set(DNNL_ARG_DIFF_SRC, pass.input_gradient());
@@ -109,20 +124,28 @@ private:
     }
   };
 
-  Made make(const KernelRequest& request, const memory_desc& source, const memory_desc& weight,
-            const memory_desc& bias, const memory_desc& destination) {
+  Made make(const KernelRequest& request, const memory_desc& source,
+            const memory::dims& weight_dims, const memory_desc& bias,
+            const memory_desc& destination) {
     const Layer& layer = request.layers[0];
+    const memory_desc weight = any_layout(weight_dims, type_);
     Made made;
-    made.forward = {forward_desc(layer, source, weight, bias, destination), attributes(),
-                    engine_.engine};
+    made.forward = {forward_desc(layer, with_type(source, type_), weight, bias, destination),
+                    attributes(), engine_.engine};
     // The passes back must take the activations as the forward pass left them.
     const memory_desc from = made.forward.src_desc();
-    const memory_desc to = made.forward.dst_desc();
-    made.weights = {weights_desc(layer, from, weight, bias, to), attributes(), engine_.engine,
-                    made.forward};
+    const memory_desc to = with_type(made.forward.dst_desc(), type_);
+    made.weights = {weights_desc(layer, from, any_layout(weight_dims, Type::f32), bias, to),
+                    attributes(), engine_.engine, made.forward};
     if (request.input_gradient())
-      made.data = {data_desc(layer, from, weight, to), attributes(), engine_.engine, made.forward};
+      made.data = {data_desc(layer, with_type(from, Type::f32), weight, to), attributes(),
+                   engine_.engine, made.forward};
     return made;
+  }
+
+  /// A linear layer's rows are all that is not features.
+  static Activation activation_of(const Shape& shape, const memory_desc& description) {
+    return kConvolution ? describe_activation(shape, description) : plain_activation(shape);
   }
 
   static constexpr bool kConvolution = std::is_same_v<Types, ConvolutionTypes>;
@@ -184,6 +207,7 @@ private:
     forward_.bind(DNNL_ARG_WEIGHTS, made.weights_desc(), engine_);
     if (has_bias_) forward_.bind(DNNL_ARG_BIAS, bias, engine_);
     forward_.bind(DNNL_ARG_DST, made.dst_desc(), engine_);
+    forward_source_ = Staged(with_type(made.src_desc(), Type::f32), made.src_desc(), engine_);
     forward_weight_ = Staged(plain_weight, made.weights_desc(), engine_);
   }
   void bind_backward_weights(const typename BackwardWeights::primitive_desc& made,
@@ -193,6 +217,9 @@ private:
     backward_weights_.bind(DNNL_ARG_DIFF_DST, made.diff_dst_desc(), engine_);
     backward_weights_.bind(DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc(), engine_);
     if (has_bias_) backward_weights_.bind(DNNL_ARG_DIFF_BIAS, bias, engine_);
+    backward_source_ = Staged(with_type(made.src_desc(), Type::f32), made.src_desc(), engine_);
+    output_gradient_ =
+        Staged(with_type(made.diff_dst_desc(), Type::f32), made.diff_dst_desc(), engine_);
     weight_gradient_ = Staged(plain_weight, made.diff_weights_desc(), engine_);
   }
   void bind_backward_data(const typename BackwardData::primitive_desc& made,
@@ -206,34 +233,60 @@ private:
 
   std::string name_;
   int threads_;
+  Type type_;
   std::size_t weight_offset_ = 0;
   std::size_t bias_offset_ = 0;
   bool has_bias_ = false;
   Engine engine_;
   Bound forward_, backward_data_, backward_weights_;
-  Staged forward_weight_, backward_weight_, weight_gradient_;
+  Staged forward_source_, forward_weight_;
+  Staged backward_source_, output_gradient_, backward_weight_, weight_gradient_;
 };
 
 }  // namespace
 
-MadeKernel make_dnnl_convolution(const KernelRequest& request) {
+namespace {
+
+MadeKernel make_convolution(const KernelRequest& request, Type type) {
   std::unique_ptr<LayerKernel> kernel;
   TROUPE_TRY(guarded(describe(request.layers[0].spec), request.threads, [&] {
     kernel = std::make_unique<DnnlAffine<ConvolutionTypes>>(
-        request, any_layout(dims_of(request.input().shape)),
-        any_layout(dims_of(request.output_shape())));
+        request, type, any_layout(dims_of(request.input().shape), Type::f32),
+        any_layout(dims_of(request.output_shape()), Type::f32));
   }));
   return kernel;
 }
 
-MadeKernel make_dnnl_linear(const KernelRequest& request) {
+/// The features of a shape are the last axis.
+memory_desc rows_of(const Shape& shape) {
+  const std::int64_t features = shape[shape.rank() - 1];
+  return plain_desc({shape.elements() / features, features});
+}
+
+MadeKernel make_linear(const KernelRequest& request, Type type) {
   std::unique_ptr<LayerKernel> kernel;
   TROUPE_TRY(guarded(describe(request.layers[0].spec), request.threads, [&] {
-    kernel = std::make_unique<DnnlAffine<LinearTypes>>(request,
-                                                       plain_desc(dims_of(request.input().shape)),
-                                                       plain_desc(dims_of(request.output_shape())));
+    kernel = std::make_unique<DnnlAffine<LinearTypes>>(
+        request, type, rows_of(request.input().shape), rows_of(request.output_shape()));
   }));
   return kernel;
+}
+
+}  // namespace
+
+MadeKernel make_dnnl_convolution(const KernelRequest& request) {
+  return make_convolution(request, Type::f32);
+}
+MadeKernel make_bf16_convolution(const KernelRequest& request) {
+  return make_convolution(request, Type::bf16);
+}
+MadeKernel make_dnnl_linear(const KernelRequest& request) {
+  return make_linear(request, Type::f32);
+}
+MadeKernel make_bf16_linear(const KernelRequest& request) {
+  // The library has no sum of a weight's gradient and another's.
+  if (request.adds_gradient(0)) return MadeKernel(nullptr);
+  return make_linear(request, Type::bf16);
 }
 
 }  // namespace troupe::kernels::cpu

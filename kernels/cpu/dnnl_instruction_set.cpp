@@ -77,6 +77,20 @@ std::string library_instruction_set() {
   return fmt::format("instruction set {:#x}", static_cast<unsigned>(isa));
 }
 
+Status check_precision(DType precision) {
+  if (precision == DType::f32) return {};
+  if (precision != DType::bf16)
+    return {Code::not_supported,
+            fmt::format("the CPU has no kernels of precision {}; take bf16 or f32",
+                        to_string(precision))};
+  const std::string set = library_instruction_set();
+  if (set.starts_with("avx512")) return {};
+  return {Code::not_supported,
+          fmt::format("precision bf16 needs AVX-512, but oneDNN uses {} here; take f32, a newer "
+                      "CPU, or a limit (job.max_cpu_isa) that allows it",
+                      set)};
+}
+
 Status limit_instruction_set(std::string_view name) {
   auto& limit = process_limit();
   MutexLock lock(limit.mutex);

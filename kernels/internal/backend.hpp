@@ -52,8 +52,9 @@ struct LossPass {
   const std::byte* labels;   ///< as LossFunction::labels has them
   std::int64_t samples;
   const float* outputs;
-  float* gradient;   ///< or null
-  LossStats* stats;  ///< where the result goes
+  float* gradient;       ///< or null
+  float gradient_scale;  ///< that the gradient is multiplied by
+  LossStats* stats;      ///< where the result goes
 };
 
 /// What computes: a kind of device's kernels, memory and streams. One for each open device.
@@ -70,6 +71,10 @@ public:
   /// What the last bits of the kernels that use a library depend on: an instruction set, or a card
   /// and a version.
   virtual std::string library_variant() const = 0;
+
+  /// Whether it has kernels whose products are of that type. Error: `not_supported` with what to
+  /// take instead.
+  virtual Status check_precision(DType precision) const = 0;
 
   virtual Result<std::unique_ptr<Stream>> make_stream() = 0;
   virtual Result<std::unique_ptr<Event>> make_event() = 0;

@@ -46,6 +46,10 @@ public:
   virtual LossStats compute(const std::byte* labels, std::int64_t samples, const float* outputs,
                             float* gradient) const = 0;
 
+  /// And with the gradient multiplied by `scale`.
+  LossStats compute_scaled(const std::byte* labels, std::int64_t samples, const float* outputs,
+                           float* gradient, float scale) const;
+
   // What another device's kernel needs to know.
   Loss kind() const noexcept { return kind_; }
   std::int64_t labels_per_sample() const noexcept { return rows_; }

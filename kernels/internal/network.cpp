@@ -112,7 +112,8 @@ struct Network::Builder {
     return true;
   }
 
-  MadeKernel make(Operation operation, std::span<const Layer> layers) const {
+  MadeKernel make(Operation operation, std::span<const Layer> layers,
+                  DType dtype = DType::f32) const {
     std::vector<KernelInput> inputs;
     for (const std::size_t value : layers[0].from) {
       const Value& ours = network.values_[value_of[value]];
@@ -125,7 +126,7 @@ struct Network::Builder {
           input.layout == Layout::blocked ? plain_activation(input.shape) : input,
           layers[0].output.with_first(batch)));
     }
-    return network.backend().make_kernel(operation, DType::f32,
+    return network.backend().make_kernel(operation, dtype,
                                          {network.model_, layers, inputs, options.mode,
                                           options.choice, options.threads, *network.scratch_});
   }
@@ -135,6 +136,9 @@ struct Network::Builder {
     const auto rest = network.model_.layers().subspan(index);
     std::unique_ptr<LayerKernel> kernel;
     std::size_t used = 1;
+    if (options.precision != DType::f32) {
+      TROUPE_ASSIGN(kernel, make(operation_of(rest[0]), rest.first(1), options.precision));
+    }
     for (const Fusion& fusion : kFusions) {
       if (kernel != nullptr || !matches(fusion, index)) continue;
       used = fusion.count;

@@ -28,6 +28,7 @@ struct NetworkOptions {
   bool input_gradient = false;  ///< whether backward gives the gradient of the input too
   /// Where passes run, which outlives the network; null for one of its own.
   Stream* stream = nullptr;
+  DType precision = DType::f32;  ///< as Workspace says
 };
 
 /// Says that the gradient of `parameter` is final where the stream is now.

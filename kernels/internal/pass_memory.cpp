@@ -29,9 +29,7 @@ T* start_of(Buffer& buffer) {
 }  // namespace
 
 PassMemory::PassMemory(ComputeDevice device, Model model)
-    : device_(std::move(device)),
-      model_(std::move(model)),
-      on_host_(device_.backend().is_host()) {}
+    : device_(std::move(device)), model_(std::move(model)), on_host_(device_.backend().is_host()) {}
 
 Result<PassMemory> PassMemory::create(const ComputeDevice& device, const Model& model) {
   PassMemory memory(device, model);
@@ -83,10 +81,11 @@ Status PassMemory::bring_output(const Network& network, float* host) {
 }
 
 Status PassMemory::enqueue_loss(const Network& network, const LossFunction& loss,
-                                const std::byte* labels, std::int64_t samples, float* gradient) {
+                                const std::byte* labels, std::int64_t samples, float* gradient,
+                                float gradient_scale) {
   LossStats* const stats = on_host() ? loss_.get() : start_of<LossStats>(device_loss_);
-  TROUPE_TRY(backend().compute_loss(
-      *compute_, {loss, labels, samples, network.output().data(), gradient, stats}));
+  TROUPE_TRY(backend().compute_loss(*compute_, {loss, labels, samples, network.output().data(),
+                                                gradient, gradient_scale, stats}));
   if (on_host()) return {};
   return compute_->copy(loss_.get(), stats, sizeof(LossStats));
 }

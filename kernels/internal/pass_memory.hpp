@@ -42,7 +42,7 @@ public:
 
   /// The loss of `network`'s output. The result is there after `settle`, or `deliver_gradients`.
   Status enqueue_loss(const Network& network, const LossFunction& loss, const std::byte* labels,
-                      std::int64_t samples, float* gradient);
+                      std::int64_t samples, float* gradient, float gradient_scale);
   const LossStats& loss() const noexcept { return *loss_; }
 
   /// Where backward writes gradients that will be at `host`: all of the model's, and the padding

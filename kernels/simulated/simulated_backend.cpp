@@ -172,6 +172,7 @@ public:
   bool is_host() const noexcept override { return false; }
 
   std::string library_variant() const override { return cpu::library_instruction_set(); }
+  Status check_precision(DType precision) const override { return cpu::check_precision(precision); }
 
   Result<std::unique_ptr<Stream>> make_stream() override {
     return std::unique_ptr<Stream>(std::make_unique<SimulatedStream>(machine_));
@@ -212,9 +213,9 @@ public:
     const Memory& memory = *machine_->memory;
     stream_of(&stream).enqueue([loss = &pass.loss, labels = memory.at(pass.labels),
                                 samples = pass.samples, outputs = memory.at(pass.outputs),
-                                gradient = memory.at(pass.gradient),
+                                gradient = memory.at(pass.gradient), scale = pass.gradient_scale,
                                 stats = memory.at(pass.stats)] {
-      *stats = loss->compute(labels, samples, outputs, gradient);
+      *stats = loss->compute_scaled(labels, samples, outputs, gradient, scale);
       return Status();
     });
     return {};

@@ -79,8 +79,7 @@ TEST_F(MeanSquaredError, has_the_same_bits_by_any_number_of_threads) {
     gradient.resize(outputs.elements());
     auto loss = make_loss(wide, {.loss = Loss::mean_squared_error, .threads = threads}).value();
     EXPECT_TRUE(loss->read(wanted, 7).ok());
-    return loss->compute(loss->labels().data(), 7, outputs.data<float>().data(),
-                         gradient.data());
+    return loss->compute(loss->labels().data(), 7, outputs.data<float>().data(), gradient.data());
   };
   std::vector<float> one, three;
   const LossStats stats = run(1, one);

@@ -159,7 +159,8 @@ TEST(PyTorchLoss, of_squares_is_the_same_and_has_the_same_gradient) {
   std::ranges::copy(values("targets"), targets.data<float>().begin());
   ASSERT_TRUE(loss->read(targets, 4).ok());
   std::vector<float> gradient(60);
-  const LossStats stats = loss->compute(0, 4, values("outputs"), gradient);
+  const LossStats stats =
+      loss->compute(loss->labels().data(), 4, values("outputs").data(), gradient.data());
   const auto count = static_cast<double>(stats.count);
   EXPECT_NEAR(stats.loss_sum / count, values("loss")[0], 1e-6);
   for (std::size_t i = 0; i < gradient.size(); ++i)

@@ -25,12 +25,12 @@ struct Outcome {
 /// be ready, `expected` (if any) must be there already.
 Outcome run(const Model& model, const ComputeDevice& device, const Outcome* expected) {
   constexpr std::int64_t kBatch = 6;
-  Workspace workspace = Workspace::create(model, {.label_smoothing = 0.1f, .device = device}).value();
+  Workspace workspace =
+      Workspace::create(model, {.label_smoothing = 0.1f, .device = device}).value();
   const Parameters parameters = Parameters::initialized(model, 3).value();
   std::mt19937 random(5);
-  Tensor samples = Tensor::allocate(
-                       model.input_dtype() == DType::i32 ? DType::i32 : DType::u8,
-                       model.input().with_first(kBatch))
+  Tensor samples = Tensor::allocate(model.input_dtype() == DType::i32 ? DType::i32 : DType::u8,
+                                    model.input().with_first(kBatch))
                        .value();
   if (samples.dtype() == DType::i32) {
     for (auto& id : samples.data<std::int32_t>())
@@ -39,8 +39,7 @@ Outcome run(const Model& model, const ComputeDevice& device, const Outcome* expe
     for (auto& pixel : samples.data<std::uint8_t>()) pixel = static_cast<std::uint8_t>(random());
   }
   Tensor labels = Tensor::allocate(DType::i32, {kBatch * model.labels_per_sample()}).value();
-  for (auto& label : labels.data<std::int32_t>())
-    label = static_cast<std::int32_t>(random() % 10);
+  for (auto& label : labels.data<std::int32_t>()) label = static_cast<std::int32_t>(random() % 10);
 
   Outcome outcome;
   outcome.gradients.resize(model.flat_size());
@@ -58,10 +57,9 @@ Outcome run(const Model& model, const ComputeDevice& device, const Outcome* expe
   EXPECT_TRUE(
       workspace.forward_backward(parameters, few, few_labels, outcome.gradients, {}, {1, 0, 0})
           .ok());
-  outcome.loss = workspace
-                     .forward_backward(parameters, samples, labels, outcome.gradients, ready,
-                                       {1, 1, 0})
-                     .value();
+  outcome.loss =
+      workspace.forward_backward(parameters, samples, labels, outcome.gradients, ready, {1, 1, 0})
+          .value();
   outcome.evaluated = workspace.evaluate(parameters, samples, labels).value();
   const Tensor logits = workspace.predict(parameters, samples).value();
   outcome.predicted.assign(logits.data<float>().begin(), logits.data<float>().end());

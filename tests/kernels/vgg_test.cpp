@@ -34,7 +34,7 @@ TEST(NarrowVgg, gives_what_its_layers_formulas_say) {
   Network network = Network::create(model, 2, {.mode = Mode::inference}).value();
   const Tensor images = random_images(2);
   std::ranges::copy(images.data<float>(), network.input().begin());
-  ASSERT_TRUE(network.forward(parameters.values()).ok());
+  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
   const auto wide = [](std::span<const float> values) {
     return std::vector<double>(values.begin(), values.end());
   };

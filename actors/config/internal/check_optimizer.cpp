@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "actors/config/internal/key_table.hpp"
@@ -51,9 +53,17 @@ std::optional<Problem> check_schedule(const OptimizerConfig& optimizer) {
   return std::nullopt;
 }
 
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return value >= 1.0 && std::frexp(value, &exponent) == 0.5;
+}
+
 }  // namespace
 
 std::optional<Problem> check_optimizer(const OptimizerConfig& optimizer) {
+  if (optimizer.loss_scale != 0 && !is_power_of_two(optimizer.loss_scale))
+    return Problem{"optimizer.loss_scale",
+                   "but must be a power of two (65536, say), so that it changes no digits; or 0"};
   for (const Use& use : kUses)
     if (use.is_set(optimizer) && !use.has(optimizer.name))
       return Problem{use.key, fmt::format("but {} has no such choice; remove the key, which is of "

@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 11> kModels = {
 constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41", "avx", "avx2",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "simulated"};
+constexpr std::array<std::string_view, 3> kPrecisions = {"f32", "bf16", "f16"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 7> kFormats = {"idx",    "cifar10", "cifar100", "images",
                                                       "tokens", "text",    "tar"};
@@ -48,6 +49,7 @@ const Key kKeys[] = {
     {.name = "job.max_cpu_isa",
      .field = TROUPE_FIELD(Text, max_cpu_isa),
      .choices = kInstructionSets},
+    {.name = "job.precision", .field = TROUPE_FIELD(Text, precision), .choices = kPrecisions},
     {.name = "job.device", .field = TROUPE_FIELD(Text, device), .choices = kDevices},
 
     {.name = "model.name",
@@ -152,6 +154,12 @@ const Key kKeys[] = {
     {.name = "optimizer.non_finite",
      .field = TROUPE_FIELD(Text, optimizer.non_finite),
      .choices = kNonFinite},
+    {.name = "optimizer.loss_scale",
+     .field = TROUPE_FIELD(Number, optimizer.loss_scale),
+     .high = 0x1p127},
+    {.name = "optimizer.loss_scale_steps",
+     .field = TROUPE_FIELD(U64, optimizer.loss_scale_steps),
+     .least = 1},
     {.name = "optimizer.schedule.kind",
      .field = TROUPE_FIELD(Text, optimizer.schedule.kind),
      .choices = kSchedules},

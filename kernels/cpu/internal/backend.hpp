@@ -33,11 +33,16 @@ LossStats mean_squared_error(std::span<const float> outputs, std::span<const flo
 
 /// As troupe::kernels::limit_instruction_set.
 Status limit_instruction_set(std::string_view name);
+/// Whether there are kernels of that type here. Error: `not_supported` with what to do.
+Status check_precision(DType precision);
 /// What oneDNN uses in this process; from the first call on that is fixed.
 std::string library_instruction_set();
 
 MadeKernel make_dnnl_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
+/// The factors of each product rounded to bf16, on CPUs that check_precision() takes.
+MadeKernel make_bf16_convolution(const KernelRequest& request);
+MadeKernel make_bf16_linear(const KernelRequest& request);
 MadeKernel make_gemm_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
 MadeKernel make_adaptive_pooling(const KernelRequest& request);

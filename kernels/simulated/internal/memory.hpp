@@ -26,8 +26,8 @@ public:
   /// Where the device finds what the host calls `address`; the host's own memory stays as it is.
   template <class T>
   T* at(T* address) const noexcept {
-    const auto offset = reinterpret_cast<std::uintptr_t>(address) -
-                        reinterpret_cast<std::uintptr_t>(outside_);
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(outside_);
     return offset < bytes_ ? reinterpret_cast<T*>(inside_ + offset) : address;
   }
   bool holds(const void* address) const noexcept { return at(address) != address; }

@@ -20,7 +20,7 @@ class Backend;
 namespace troupe::kernels::simulated {
 
 struct Options {
-  std::uint32_t seed = 0;  ///< 0: nothing runs before somebody waits
+  std::uint32_t seed = 0;                     ///< 0: nothing runs before somebody waits
   std::size_t memory = std::size_t{1} << 30;  ///< bytes
 };
 

@@ -53,6 +53,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.threads_per_rank = 2; },
       [](JobConfig& c) { c.max_cpu_isa = "avx2"; },
       [](JobConfig& c) { c.device = "cuda"; },
+      [](JobConfig& c) { c.precision = "bf16"; },
       [](JobConfig& c) { c.model.name = "mlp"; },
       [](JobConfig& c) { c.model.hidden = {1}; },
       [](JobConfig& c) { c.model.classes = 11; },
@@ -73,6 +74,8 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.optimizer.decay_vectors = false; },
       [](JobConfig& c) { c.optimizer.clip_norm = 1; },
       [](JobConfig& c) { c.optimizer.non_finite = "skip"; },
+      [](JobConfig& c) { c.optimizer.loss_scale = 2; },
+      [](JobConfig& c) { c.optimizer.loss_scale_steps = 2; },
       [](JobConfig& c) { c.optimizer.schedule.kind = "step"; },
       [](JobConfig& c) { c.optimizer.schedule.warmup_steps = 5; },
   };

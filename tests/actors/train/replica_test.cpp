@@ -78,9 +78,10 @@ TEST(Replica, goes_on_as_the_one_whose_state_it_takes) {
     one->skip();
     take(*one, 2);
     const auto copy = one->snapshot().value();
-    ASSERT_TRUE(
-        other->install(copy.steps_done, copy.skips, copy.parameters, copy.optimizer_state, {})
-            .ok());
+    ASSERT_TRUE(other
+                    ->install(copy.steps_done, copy.skips, copy.loss_scale, copy.parameters,
+                              copy.optimizer_state, {})
+                    .ok());
     EXPECT_EQ(other->hash(), one->hash()) << name;
     take(*one, 3);
     take(*other, 3);
@@ -88,13 +89,32 @@ TEST(Replica, goes_on_as_the_one_whose_state_it_takes) {
   }
 }
 
+TEST(LossScale, is_halved_at_an_overflow_and_doubled_after_so_many_steps_without) {
+  const OptimizerConfig config{.loss_scale = 8, .loss_scale_steps = 3};
+  LossScale scale(config);
+  EXPECT_EQ(scale.value(), 8.0f);
+  scale.add_overflow();
+  EXPECT_EQ(scale.value(), 4.0f);
+  scale.add_finite(config);
+  scale.add_finite(config);
+  const LossScale kept = LossScale::from_text(scale.to_text()).value();
+  EXPECT_EQ(kept, scale);
+  scale.add_finite(config);
+  EXPECT_EQ(scale.value(), 8.0f);
+  for (int i = 0; i < 5; ++i) scale.add_overflow();
+  EXPECT_EQ(scale.value(), 1.0f);
+  EXPECT_FALSE(scale.can_shrink());
+  for (const char* text : {"", "8", "3 0", "0.5 0", "8 -", "8 1 2", "nan 0", "inf 0"})
+    EXPECT_EQ(LossScale::from_text(text).code(), Code::corrupt_data) << text;
+}
+
 TEST(Replica, refuses_the_state_of_another_optimizer_and_stays_as_it_was) {
   auto adam = replica({.name = "adam"}), sgd = replica({.name = "sgd", .momentum = 0.9});
   take(*adam, 1);
   const auto before = sgd->hash();
   const auto copy = adam->snapshot().value();
-  const auto status =
-      sgd->install(copy.steps_done, copy.skips, copy.parameters, copy.optimizer_state, {});
+  const auto status = sgd->install(copy.steps_done, copy.skips, copy.loss_scale, copy.parameters,
+                                   copy.optimizer_state, {});
   EXPECT_EQ(status.code(), Code::shape_mismatch);
   EXPECT_THAT(status.error().message, testing::HasSubstr("2 buffers"));
   EXPECT_EQ(sgd->hash(), before);
