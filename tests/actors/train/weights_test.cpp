@@ -51,13 +51,14 @@ protected:
   std::string error_of_load() {
     auto loaded = kernels::Parameters::initialized(model_, 2).value();
     const auto before = loaded.clone().value();
-    const Status status = load_weights(files_, file_, loaded);
+    const auto result = load_weights(files_, file_, loaded, options_);
     EXPECT_TRUE(std::ranges::equal(loaded.values(), before.values())) << "nothing changes";
-    return status.ok() ? "none" : to_string(status.error());
+    return result.ok() ? "none" : to_string(result.error());
   }
 
   FakeFileSystem files_;
   const std::filesystem::path file_ = "/weights.safetensors";
+  LoadOptions options_;
   const kernels::Model model_ = make();
   kernels::Parameters parameters_ = kernels::Parameters::initialized(model_, 1).value();
 };
@@ -114,6 +115,49 @@ TEST_F(Weights, that_are_missing_or_of_another_shape_or_type_are_named) {
     if (tensor.name == "fc.bias") tensor.dtype = "I32";
   });
   EXPECT_THAT(error_of_load(), AllOf(HasSubstr("'fc.bias'"), HasSubstr("type I32")));
+}
+
+TEST_F(Weights, that_are_truncated_or_not_there_are_named_with_a_remedy) {
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("model.weights")));
+  ASSERT_TRUE(save_weights(files_, file_, parameters_, 17).ok());
+  const std::string whole = files_.contents().at(file_.native());
+  for (std::size_t size = 0; size < whole.size(); size += whole.size() / 50) {
+    files_.put(file_, whole.substr(0, size));
+    ASSERT_THAT(error_of_load(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("copy it again"),
+                                       HasSubstr("corrupt_data")))
+        << size;
+  }
+}
+
+TEST_F(Weights, of_a_head_for_other_classes_may_be_left_out) {
+  write([](TensorView& tensor) {
+    if (tensor.name == "fc.bias") tensor.name.clear();
+    if (tensor.name == "fc.weight") std::swap(tensor.shape[0], tensor.shape[1]);
+  });
+  options_.fresh = {"fc.bias"};
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("'fc.weight'"), HasSubstr("model.fresh")));
+  options_.fresh = {"fc.bias", "fc.weight"};
+  auto loaded = kernels::Parameters::initialized(model_, 2).value();
+  const auto before = loaded.clone().value();
+  ASSERT_TRUE(load_weights(files_, file_, loaded, options_).ok());
+  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+    const bool head = model_.parameters()[i].name.starts_with("fc.");
+    EXPECT_TRUE(
+        std::ranges::equal(loaded.values(i), head ? before.values(i) : parameters_.values(i)));
+  }
+  options_.fresh = {"fc"};
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("model.fresh"), HasSubstr("'fc'")));
+}
+
+TEST_F(Weights, of_two_files_have_the_same_hash_if_the_files_are_the_same) {
+  const auto hash = [&](std::uint64_t steps) {
+    EXPECT_TRUE(save_weights(files_, file_, parameters_, steps).ok());
+    auto loaded = kernels::Parameters::initialized(model_, 2).value();
+    return load_weights(files_, file_, loaded).value().content_hash;
+  };
+  EXPECT_EQ(hash(17).size(), 32u);
+  EXPECT_EQ(hash(17), hash(17));
+  EXPECT_NE(hash(17), hash(18));
 }
 
 }  // namespace

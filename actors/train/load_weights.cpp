@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+// Its functions here, not from a library.
+#define XXH_INLINE_ALL
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include "actors/train/weights.hpp"
+
+namespace troupe::train {
+namespace {
+
+using kernels::ParameterInfo;
+
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+float from_f16(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fu;
+  const std::uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0) {
+    // Zero or below the least normal number: mantissa * 2^-24.
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+template <float (*Convert)(std::uint16_t)>
+void widen(std::span<const std::byte> from, std::span<float> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, from.data() + i * sizeof bits, sizeof bits);
+    to[i] = Convert(bits);
+  }
+}
+
+/// False for a type that has no floats. `values` has as many as the tensor.
+bool read(const TensorView& tensor, std::span<float> values) {
+  if (tensor.dtype == "F32")
+    std::memcpy(values.data(), tensor.bytes.data(), values.size_bytes());
+  else if (tensor.dtype == "BF16")
+    widen<from_bf16>(tensor.bytes, values);
+  else if (tensor.dtype == "F16")
+    widen<from_f16>(tensor.bytes, values);
+  else
+    return false;
+  return true;
+}
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  const auto digest = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
+
+/// Takes one file's tensors for a model's parameters.
+class Loader {
+public:
+  Loader(const std::filesystem::path& file, const TensorFile& content, const kernels::Model& model,
+         const LoadOptions& options)
+      : file_(file), content_(content), model_(model), options_(options) {}
+
+  Result<WeightsLayout> load(kernels::Parameters& parameters) {
+    TROUPE_TRY(choose_parameters());
+    TROUPE_TRY(find_prefix());
+    auto layout = find_layout(content_, prefix_, wanted_, options_.layout);
+    if (!layout.ok()) return wrong("weights {}: {}", file_.string(), layout.error().message);
+    for (const ParameterInfo& info : wanted_)
+      TROUPE_TRY(take(info, *layout, parameters.values(*model_.find_parameter(info.name))));
+    TROUPE_TRY(check_head());
+    return layout;
+  }
+
+private:
+  template <class... Args>
+  static Error wrong(fmt::format_string<Args...> format, Args&&... args) {
+    return {Code::invalid_argument, fmt::format(format, std::forward<Args>(args)...)};
+  }
+
+  /// All of the model's but those that stay as they are.
+  Status choose_parameters() {
+    const auto& fresh = options_.fresh;
+    for (const std::string& name : fresh)
+      if (!model_.find_parameter(name))
+        return wrong(
+            "model.fresh has '{}', but model '{}' has no parameter of that name; write names as "
+            "they are in its files, such as 'fc.weight'",
+            name, model_.name());
+    for (const ParameterInfo& info : model_.parameters())
+      if (std::ranges::find(fresh, info.name) == fresh.end()) wanted_.push_back(info);
+    return {};
+  }
+
+  /// What the file puts before all names, by the first that is wanted.
+  Status find_prefix() {
+    if (wanted_.empty()) return {};
+    const std::string& name = wanted_.front().name;
+    const std::string longer = fmt::format("{}{}", kGpt2Prefix, name);
+    if (content_.find(longer) == nullptr) return {};
+    if (content_.find(name) != nullptr)
+      return wrong("weights {}: both '{}' and '{}' are there; leave one of the two models out",
+                   file_.string(), name, longer);
+    prefix_ = kGpt2Prefix;
+    return {};
+  }
+
+  Error wrong_tensor(const ParameterInfo& info, bool turned, std::string_view what) const {
+    const auto shape = turned ? kernels::Shape{info.shape[1], info.shape[0]} : info.shape;
+    return wrong(
+        "weights {}: tensor '{}{}' {}; model '{}' needs it as {}. Take weights of the same "
+        "model, or name it in model.fresh",
+        file_.string(), prefix_, info.name, what, model_.name(), kernels::to_string(shape));
+  }
+
+  Status take(const ParameterInfo& info, WeightsLayout layout, std::span<float> values) const {
+    const bool turned =
+        layout == WeightsLayout::gpt2 && is_transposed_in_gpt2(info.name) && info.shape.rank() == 2;
+    const TensorView* const tensor = content_.find(fmt::format("{}{}", prefix_, info.name));
+    if (tensor == nullptr) return wrong_tensor(info, turned, "is not there");
+    std::vector<std::uint64_t> shape{info.shape.dims().begin(), info.shape.dims().end()};
+    if (turned) std::swap(shape[0], shape[1]);
+    if (tensor->shape != shape)
+      return wrong_tensor(info, turned, fmt::format("is [{}]", fmt::join(tensor->shape, ", ")));
+    std::vector<float> plain(turned ? values.size() : 0);
+    if (!read(*tensor, turned ? std::span<float>(plain) : values))
+      return wrong_tensor(
+          info, turned, fmt::format("is of type {}, but must be F32, F16 or BF16", tensor->dtype));
+    if (turned) transpose(plain, shape[0], shape[1], values);
+    return {};
+  }
+
+  /// A head of its own would be left out without a word: a model that ties it computes otherwise.
+  Status check_head() const {
+    const TensorView* const head = content_.find(kGpt2Head);
+    if (head == nullptr || model_.find_parameter(kGpt2Head)) return {};
+    if (std::ranges::none_of(wanted_, [](const auto& x) { return x.name == kGpt2Embedding; }))
+      return {};
+    const TensorView* const embedding = content_.find(fmt::format("{}{}", prefix_, kGpt2Embedding));
+    if (embedding != nullptr && head->dtype == embedding->dtype &&
+        std::ranges::equal(head->bytes, embedding->bytes))
+      return {};
+    return wrong(
+        "weights {}: tensor '{}' differs from '{}{}', which model '{}' uses in its place; take "
+        "weights whose head is tied to the embedding",
+        file_.string(), kGpt2Head, prefix_, kGpt2Embedding, model_.name());
+  }
+
+  const std::filesystem::path& file_;
+  const TensorFile& content_;
+  const kernels::Model& model_;
+  const LoadOptions& options_;
+  std::vector<ParameterInfo> wanted_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+Result<LoadedWeights> load_weights(FileSystem& files, const std::filesystem::path& file,
+                                   kernels::Parameters& parameters, const LoadOptions& options) {
+  auto read = read_safetensors(files, file, Checksum::if_present);
+  if (!read.ok())
+    return Error{read.code(), fmt::format("weights: {}; {}", read.error().message,
+                                          read.code() == Code::corrupt_data
+                                              ? "copy it again, from where it is whole"
+                                              : "check the file that model.weights names")};
+  const TensorFile& content = *read;
+  TROUPE_ASSIGN(kernels::Parameters loaded, parameters.clone());
+  Loader loader(file, content, parameters.model(), options);
+  TROUPE_ASSIGN(const WeightsLayout layout, loader.load(loaded));
+  std::ranges::copy(loaded.values(), parameters.values().begin());
+  return LoadedWeights{layout, content_hash(content.storage.bytes())};
+}
+
+}  // namespace troupe::train
