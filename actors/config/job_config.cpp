@@ -52,6 +52,11 @@ std::string print(const std::filesystem::path& value) {
 std::string print(const std::vector<std::uint32_t>& value) {
   return fmt::format("[{}]", fmt::join(value, ", "));
 }
+std::string print(const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) texts.push_back(print(value));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
 
 /// One number as it is, more of them as an array.
 std::string print(const std::vector<double>& values) {

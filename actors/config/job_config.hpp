@@ -24,6 +24,8 @@ struct ModelConfig {
   std::uint32_t layers = 0;  ///< gpt; lstm (0: 1)
   std::uint32_t heads = 0;   ///< gpt; they share its width equally
   double dropout = 0.0;      ///< gpt, lstm: the share that is zeroed in training
+  std::filesystem::path weights = {};   ///< a file (safetensors) to start from; empty: by the seed
+  std::vector<std::string> fresh = {};  ///< parameters that start by the seed all the same
 };
 
 struct DataConfig {
@@ -80,6 +82,7 @@ struct CheckpointConfig {
   std::filesystem::path directory = {};  ///< empty: runs/<name of the job>
   std::uint64_t every_steps = 100;       ///< 0: only when the job ends
   std::uint32_t keep = 3;                ///< newest ones that stay
+  std::string final_layout = "linear";   ///< of the result: "linear", or "gpt2" as GPT-2's files
 };
 
 /// Speed and comfort. Nothing here changes a single bit of the result.
@@ -100,9 +103,10 @@ struct ElasticConfig {
   double drop_straggler_factor = 0;
 };
 
-/// Everything that a job is. The result is a function of `model`, `data` (the files' content, not
-/// their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank`, `max_cpu_isa`,
-/// `device` and `precision`; the rest changes only speed and where things are written.
+/// Everything that a job is. The result is a function of `model`, `data` (of both the files'
+/// content, not their names), `optimizer`, `ranks`, `epochs`, `seed`, `threads_per_rank`,
+/// `max_cpu_isa`, `device` and `precision`; the rest changes only speed and where things are
+/// written.
 ///
 /// Threads: a value type.
 struct JobConfig {

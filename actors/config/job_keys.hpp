@@ -9,7 +9,7 @@ namespace troupe::train {
 /// A key of the job file, for help texts and the manual.
 struct JobKeyInfo {
   std::string_view key;   ///< "optimizer.lr"
-  std::string_view type;  ///< "integer", "number", "boolean", "string", "path", "integers"
+  std::string_view type;  ///< "integer", "number", "boolean", "string", "path", "integers"...
   std::string fallback;   ///< as TOML; empty if the key is required
   bool changes_results = false;
 };

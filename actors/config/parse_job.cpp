@@ -50,6 +50,18 @@ bool read_numbers(const toml::node& node, std::vector<double>& out) {
   return true;
 }
 
+bool read_strings(const toml::node& node, std::vector<std::string>& out) {
+  out.clear();
+  const auto* array = node.as_array();
+  if (array == nullptr) return false;
+  for (const toml::node& element : *array) {
+    const auto value = element.value_exact<std::string>();
+    if (!value || value->find('\0') != std::string::npos) return false;
+    out.push_back(*value);
+  }
+  return true;
+}
+
 std::string integer_wanted(const Key& key) {
   if (key.most == static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return fmt::format("an integer of at least {}", key.least);
@@ -80,6 +92,9 @@ Status read(const Entry& entry, const Key& key, T& out) {
     for (std::size_t i = 0; i < array->size(); ++i)
       if (!read_integer((*array)[i], key, out[i]))
         return internal::wrong_type(entry, fmt::format("an array, each {}", integer_wanted(key)));
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    if (!read_strings(node, out))
+      return internal::wrong_type(entry, "an array of strings, such as [\"fc.weight\"]");
   } else {  // strings and paths
     const auto value = node.value_exact<std::string>();
     if (!value) return internal::wrong_type(entry, "a string, in quotes");

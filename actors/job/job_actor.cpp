@@ -68,8 +68,9 @@ struct State final : JobEffects {
             [this, node = x.node](const Warm& warm) {
               const auto code = static_cast<Code>(warm.code);
               if (code == Code::ok)
-                return machine.joined(node, {warm.data_hash, warm.program, warm.instruction_set},
-                                      now());
+                return machine.joined(
+                    node, {warm.data_hash, warm.weights_hash, warm.program, warm.instruction_set},
+                    now());
               machine.unfit(node, {code, warm.message});
             },
             [](caf::error&) {});  // the node is lost

@@ -47,6 +47,7 @@ struct Inherited {
 /// What must be the same on all nodes of a job; empty where it is not known.
 struct Traits {
   std::string data;
+  std::string weights;
   std::string program;
   std::string instruction_set;
 };
@@ -216,7 +217,7 @@ private:
   std::uint64_t steps_done_ = 0;
   std::uint64_t reported_ = 0;  ///< steps told to the observer
   /// What the first that said so has, and which node that is.
-  std::pair<std::string, std::string> data_, program_, instructions_;
+  std::pair<std::string, std::string> data_, weights_, program_, instructions_;
   std::map<std::uint32_t, Evaluated> last_test_;  ///< by rank
   std::uint64_t epochs_evaluated_ = 0;
   std::set<std::pair<std::uint64_t, std::uint32_t>> told_skips_;  ///< step and rank

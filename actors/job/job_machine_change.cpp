@@ -88,7 +88,7 @@ void JobMachine::place(TimePoint now) {
   }
   phase_ = Phase::preparing;
   placed_at_ = ready_at_ = now;
-  if (!has_begun_) data_ = program_ = instructions_ = {};
+  if (!has_begun_) data_ = weights_ = program_ = instructions_ = {};
   next_ = {++generation_, std::move(nodes), {}};
   next_.holders.resize(next_.nodes.size());
   actors_.reset();
@@ -120,7 +120,9 @@ void JobMachine::ready(const Ready& x, TimePoint now) {
     return end_with(
         {static_cast<Code>(x.code), fmt::format("{}, {}: {}", place_of(x), x.actor, x.message)},
         now);
-  if (auto status = compare({x.data_hash, x.program, x.instruction_set}, place_of(x)); !status.ok())
+  if (auto status =
+          compare({x.data_hash, x.weights_hash, x.program, x.instruction_set}, place_of(x));
+      !status.ok())
     return end_with(status.error(), now);
   if (x.parameters > 0) {
     if (x.index >= next_.holders.size()) return;
@@ -145,6 +147,11 @@ Status JobMachine::compare(const Traits& traits, const std::string& place) {
                  fmt::format("{} and {} read different data ({} and {}); give every node the same "
                              "files",
                              data_.second, place, data_.first, traits.data)};
+  if (differs(weights_, traits.weights))
+    return Error{Code::invalid_argument,
+                 fmt::format("{} and {} start from different weights ({} and {}); give every node "
+                             "the same file under the name in model.weights",
+                             weights_.second, place, weights_.first, traits.weights)};
   if (differs(program_, traits.program))
     return Error{
         Code::invalid_argument,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
+#include "actors/train/weights.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
 namespace troupe::train {
@@ -16,11 +17,11 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
   Saved saved;
   saved.steps_done = x.snapshot.steps_done;
   if (x.final_weights) {
-    TROUPE_ASSIGN(
-        auto file,
-        store.save_final(
-            {tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(x.snapshot.weights)},
-            metadata));
+    TROUPE_ASSIGN(auto weights, weight_tensors(std::span(tensors).first(x.snapshot.weights),
+                                               x.snapshot.steps_done - x.snapshot.skips,
+                                               *weights_layout(config.checkpoint.final_layout)));
+    weights.metadata.insert(metadata.begin(), metadata.end());
+    TROUPE_ASSIGN(auto file, store.save_final(std::move(weights.tensors), weights.metadata));
     saved.path = file.path.string();
     saved.sha256 = file.sha256;
   }

@@ -41,6 +41,7 @@ struct Ready {
   std::uint64_t steps_done = 0;  ///< reducers: in the state they start from
   std::string state_hash;        ///< reducers: of weights and optimizer state; equal on all nodes
   std::string data_hash;         ///< loaders: of the data set; equal on all nodes
+  std::string weights_hash;      ///< reducers: Replica::weights_hash(); equal on all nodes
   std::string program;           ///< reducers: program_hash()
   std::string instruction_set;   ///< reducers: that the results depend on, if they do on any
   std::uint64_t steps_per_epoch = 0;  ///< reducers
@@ -171,7 +172,8 @@ struct LastStepDone {
 template <class Inspector>
 auto inspect(Inspector& f, Ready& x) {
   return f(x.generation, x.index, x.actor, x.node, x.code, x.message, x.steps_done, x.state_hash,
-           x.data_hash, x.program, x.instruction_set, x.steps_per_epoch, x.parameters);
+           x.data_hash, x.weights_hash, x.program, x.instruction_set, x.steps_per_epoch,
+           x.parameters);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Pull& x) {

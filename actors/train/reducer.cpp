@@ -55,6 +55,7 @@ public:
     if (status.ok()) {
       ready.steps_done = job_->replica().steps_done();
       ready.state_hash = job_->replica().hash();
+      ready.weights_hash = job_->replica().weights_hash();
       ready.program = program_hash();
       ready.instruction_set = job_->instruction_set();
       ready.steps_per_epoch = job_->length().steps_per_epoch;

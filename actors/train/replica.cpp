@@ -120,7 +120,14 @@ Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const ke
   TROUPE_ASSIGN(auto state, optimizer->initial_state());
   std::unique_ptr<Replica> replica(
       new Replica(config, std::move(optimizer), std::move(parameters), std::move(state), length));
-  if (!resume_from.empty()) TROUPE_TRY(replica->load(resume_from, config));
+  if (!resume_from.empty()) {
+    TROUPE_TRY(replica->load(resume_from, config));
+  } else if (!config.model.weights.empty()) {
+    PosixFileSystem files;
+    TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, replica->parameters_,
+                                            {.fresh = config.model.fresh}));
+    replica->weights_hash_ = std::move(loaded.content_hash);
+  }
   return replica;
 }
 

@@ -47,14 +47,17 @@ std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t buck
 /// Threads:   the reducer's, while no trainer computes; others may read weights during a step.
 class Replica {
 public:
-  /// Fresh weights by the job's seed, or those of the checkpoint `resume_from`. Errors: those of
-  /// the checkpoint reader; `invalid_argument` if it is of another job.
+  /// Weights by the job's seed or of its model.weights, or those of the checkpoint `resume_from`.
+  /// Errors: those of load_weights and of the checkpoint reader; `invalid_argument` if the
+  /// checkpoint is of another job.
   static Result<std::unique_ptr<Replica>> make(const JobConfig& config, const kernels::Model& model,
                                                const std::string& resume_from, JobLength length);
 
   const kernels::Model& model() const { return parameters_.model(); }
   const kernels::Parameters& parameters() const { return parameters_; }
   std::uint64_t steps_done() const { return steps_done_; }
+  /// Of the file of weights that it started from; empty if it did not from one.
+  const std::string& weights_hash() const { return weights_hash_; }
 
   /// Takes a step: one optimizer update by the sum of all ranks' gradients, clipped as the job
   /// says, and the statistics moved. `gradient_sum` is all of the flat layout, in order; any split
@@ -114,6 +117,7 @@ private:
   std::uint64_t skips_ = 0;
   LossScale loss_scale_;
   std::vector<EpochFinished> epochs_;
+  std::string weights_hash_;
 };
 
 }  // namespace troupe::train

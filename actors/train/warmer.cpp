@@ -15,6 +15,7 @@ caf::behavior warmer(caf::event_based_actor* self, std::shared_ptr<NodeContext> 
   Warm warm;
   if (job.ok()) {
     warm.data_hash = (*job)->data_hash();
+    warm.weights_hash = (*job)->replica().weights_hash();
     warm.program = program_hash();
     warm.instruction_set = (*job)->instruction_set();
   } else {

@@ -18,6 +18,7 @@ struct Warm {
   std::string message;
   // As in Ready.
   std::string data_hash;
+  std::string weights_hash;
   std::string program;
   std::string instruction_set;
 };
@@ -28,7 +29,7 @@ auto inspect(Inspector& f, WarmUp&) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, Warm& x) {
-  return f(x.code, x.message, x.data_hash, x.program, x.instruction_set);
+  return f(x.code, x.message, x.data_hash, x.weights_hash, x.program, x.instruction_set);
 }
 
 /// Reads a job's data and makes its model on a node that has just joined, while the others go on,

@@ -36,6 +36,21 @@ protected:
     return path;
   }
 
+  /// The folder that each node started below has as its own, by that name.
+  static constexpr const char* kOwnFolder = "/proc/self/cwd";
+  std::filesystem::path own_folder(const std::string& name) const {
+    std::filesystem::create_directory(folder_.path() / name);
+    return folder_.path() / name;
+  }
+  std::unique_ptr<Process> start_in_own_folder(const std::string& name) const {
+    auto node = std::make_unique<Process>(
+        std::vector<std::string>{"-C", own_folder(name), TROUPE_COMMAND, "node", "--head",
+                                 head_.address, "--name", name},
+        std::vector<std::string>{}, "/usr/bin/env");
+    EXPECT_TRUE(node->read_until("joined")) << node->output();
+    return node;
+  }
+
   Head head_;
   TemporaryFolder folder_;
 };
@@ -122,30 +137,43 @@ TEST_F(MixedNodes, of_two_instruction_sets_share_a_job_that_needs_no_library) {
 
 TEST_F(MixedNodes, on_other_data_are_both_named) {
   auto config = train::synthetic_job(folder_.path());
-  config.data.directory = "/proc/self/cwd";  // each node's own
-  config.checkpoint.directory = folder_.path() / "checkpoints";
+  config.data.directory = kOwnFolder;
   const auto job = folder_.path() / "job.toml";
   std::ofstream(job) << config.to_toml();
-  std::vector<std::unique_ptr<Process>> nodes;
   for (const std::string name : {"one", "two"}) {
-    const auto own = folder_.path() / name;
-    std::filesystem::create_directory(own);
+    const auto own = own_folder(name);
     for (const char* file : {"train-images", "train-labels", "test-images", "test-labels"})
       std::filesystem::copy_file(folder_.path() / file, own / file);
     if (name == "two") {
       std::fstream images(own / "train-images", std::ios::binary | std::ios::in | std::ios::out);
       images.seekp(1000).put('\x55').put('\x56');
     }
-    nodes.push_back(
-        std::make_unique<Process>(std::vector<std::string>{"-C", own, TROUPE_COMMAND, "node",
-                                                           "--head", head_.address, "--name", name},
-                                  std::vector<std::string>{}, "/usr/bin/env"));
-    ASSERT_TRUE(nodes.back()->read_until("joined")) << nodes.back()->output();
   }
+  const auto one = start_in_own_folder("one"), two = start_in_own_folder("two");
   Process submit({"submit", job, "--head", head_.address});
   EXPECT_EQ(submit.wait(), 2) << submit.output();
   EXPECT_THAT(submit.output(), AllOf(HasSubstr("node 'one'"), HasSubstr("node 'two'"),
                                      HasSubstr("read different data")));
+}
+
+TEST_F(MixedNodes, that_start_from_other_weights_are_both_named) {
+  auto config = train::synthetic_job(folder_.path());
+  const auto job = folder_.path() / "job.toml";
+  for (const auto* name : {"one", "two"}) {
+    config.seed = *name;
+    std::ofstream(job) << config.to_toml();
+    Process train({"train", job, "--nodes", "1", "--set",
+                   "checkpoint.directory=" + own_folder(name).string()});
+    ASSERT_EQ(train.wait(), 0) << train.output();
+  }
+  config.model.weights = std::filesystem::path(kOwnFolder) / "final.safetensors";
+  std::ofstream(job) << config.to_toml();
+  const auto one = start_in_own_folder("one"), two = start_in_own_folder("two");
+  Process submit({"submit", job, "--head", head_.address});
+  EXPECT_EQ(submit.wait(), 2) << submit.output();
+  EXPECT_THAT(submit.output(),
+              AllOf(HasSubstr("node 'one'"), HasSubstr("node 'two'"),
+                    HasSubstr("start from different weights"), HasSubstr("model.weights")));
 }
 
 }  // namespace

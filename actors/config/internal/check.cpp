@@ -62,6 +62,13 @@ std::optional<Problem> check_numbers(const Key& key, const std::vector<double>& 
   return std::nullopt;
 }
 
+std::optional<Problem> check_texts(const Key& key, const std::vector<std::string>& values) {
+  if (values.size() > 4096) return problem(key.name, "but must have at most 4096 strings");
+  if (std::ranges::any_of(values, &std::string::empty))
+    return problem(key.name, "but none of its strings may be empty");
+  return std::nullopt;
+}
+
 bool is_file_name(const std::string& name) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '-';
@@ -90,6 +97,8 @@ std::optional<Problem> check_range(const Key& key, const JobConfig& config) {
           return std::nullopt;  // check_data() says which are needed
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
           return check_numbers(key, value);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          return check_texts(key, value);
         } else {
           return check_integers(key, value);
         }
@@ -129,6 +138,9 @@ std::optional<Problem> check_together(const JobConfig& c) {
         "data.drop_last",
         "but an epoch's incomplete last batch can only be left out so far; remove the key");
   if (auto found = check_model(c.model)) return found;
+  if (c.checkpoint.final_layout == "gpt2" && c.model.name != "gpt")
+    return problem("checkpoint.final_layout",
+                   fmt::format("but a {} has no such layout; remove the key", c.model.name));
   return check_optimizer(c.optimizer);
 }
 

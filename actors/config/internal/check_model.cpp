@@ -30,6 +30,10 @@ std::optional<Problem> check_gpt(const ModelConfig& model) {
 std::optional<Problem> check_model(const ModelConfig& model) {
   const bool gpt = model.name == "gpt";
   const bool resnet = model.name.starts_with("resnet");
+  if (!model.fresh.empty() && model.weights.empty())
+    return Problem{"model.fresh",
+                   "but without model.weights all parameters start by the seed; remove the key or "
+                   "name a file"};
   const bool vgg = model.name.starts_with("vgg");
   const bool lstm = model.name.starts_with("lstm");
   if (model.name != "mlp" && !model.hidden.empty())

@@ -13,6 +13,7 @@ using Text = Access<std::string>;
 using Path = Access<std::filesystem::path>;
 using Integers = Access<std::vector<std::uint32_t>>;
 using Numbers = Access<std::vector<double>>;
+using Texts = Access<std::vector<std::string>>;
 
 constexpr std::array<std::string_view, 11> kModels = {
     "lenet5", "mlp",      "resnet18", "resnet34", "resnet50", "resnet101",
@@ -21,6 +22,7 @@ constexpr std::array<std::string_view, 5> kInstructionSets = {"native", "sse41",
                                                               "avx512_core"};
 constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "simulated"};
 constexpr std::array<std::string_view, 3> kPrecisions = {"f32", "bf16", "f16"};
+constexpr std::array<std::string_view, 2> kLayouts = {"linear", "gpt2"};
 constexpr std::array<std::string_view, 2> kNonFinite = {"stop", "skip"};
 constexpr std::array<std::string_view, 7> kFormats = {"idx",    "cifar10", "cifar100", "images",
                                                       "tokens", "text",    "tar"};
@@ -72,6 +74,11 @@ const Key kKeys[] = {
      .field = TROUPE_FIELD(Number, model.dropout),
      .high = 1,
      .below_high = true},
+    {.name = "model.weights",
+     .field = TROUPE_FIELD(Path, model.weights),
+     .part = Part::operation,
+     .base = Base::job_folder},
+    {.name = "model.fresh", .field = TROUPE_FIELD(Texts, model.fresh)},
 
     {.name = "data.format", .field = TROUPE_FIELD(Text, data.format), .choices = kFormats},
     {.name = "data.directory",
@@ -197,6 +204,10 @@ const Key kKeys[] = {
      .part = Part::operation,
      .least = 1,
      .most = 100000},
+    {.name = "checkpoint.final_layout",
+     .field = TROUPE_FIELD(Text, checkpoint.final_layout),
+     .part = Part::operation,
+     .choices = kLayouts},
 
     {.name = "operation.bucket_bytes",
      .field = TROUPE_FIELD(U64, operation.bucket_bytes),
@@ -250,8 +261,9 @@ const Key* find_key(std::string_view name) {
 }
 
 std::string_view type_name(const Key& key) {
-  static constexpr std::string_view kNames[] = {"integer", "integer", "number",   "boolean",
-                                                "string",  "path",    "integers", "numbers"};
+  static constexpr std::string_view kNames[] = {"integer",  "integer", "number",
+                                                "boolean",  "string",  "path",
+                                                "integers", "numbers", "strings"};
   return kNames[key.field.index()];
 }
 

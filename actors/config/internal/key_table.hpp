@@ -22,7 +22,8 @@ using Access = T& (*)(JobConfig&);
 /// Where a key's value is kept, and so which TOML type it has.
 using Field = std::variant<Access<std::uint64_t>, Access<std::uint32_t>, Access<double>,
                            Access<bool>, Access<std::string>, Access<std::filesystem::path>,
-                           Access<std::vector<std::uint32_t>>, Access<std::vector<double>>>;
+                           Access<std::vector<std::uint32_t>>, Access<std::vector<double>>,
+                           Access<std::vector<std::string>>>;
 
 /// A key that decides the result, or one that does not.
 enum class Part { results, operation };

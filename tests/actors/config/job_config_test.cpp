@@ -23,6 +23,8 @@ TEST(JobConfig, its_text_reads_back_to_the_same_text_whatever_the_values) {
   job.optimizer.lr = 1e-7;
   job.optimizer.weight_decay = 5e-324;
   job.checkpoint.every_steps = 0;
+  job.model.weights = "/weights \"of\" yesterday";
+  job.model.fresh = {"fc.weight", "a \"b\" \\ c"};
   ASSERT_TRUE(job.validate().ok());
   const std::string text = job.to_toml();
   auto again = parse_job(text);
@@ -33,6 +35,7 @@ TEST(JobConfig, its_text_reads_back_to_the_same_text_whatever_the_values) {
   again->data.test_images = job.data.test_images;
   again->data.test_labels = job.data.test_labels;
   EXPECT_EQ(again->to_toml(), text);
+  EXPECT_EQ(again->model.fresh, job.model.fresh);
   EXPECT_EQ(again->data.std, std::vector<double>{1.0 / 3.0});
   EXPECT_EQ(again->optimizer.weight_decay, 5e-324);
 }
@@ -57,6 +60,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.model.name = "mlp"; },
       [](JobConfig& c) { c.model.hidden = {1}; },
       [](JobConfig& c) { c.model.classes = 11; },
+      [](JobConfig& c) { c.model.fresh = {"fc3.bias"}; },
       [](JobConfig& c) { c.data.batch = 64; },
       [](JobConfig& c) { c.data.mean = {0.5}; },
       [](JobConfig& c) { c.data.std = {0.5}; },
@@ -91,7 +95,8 @@ TEST(JobConfig, the_results_hash_does_not_change_with_what_changes_only_speed_an
   job.name = "other";
   job.data.directory = "/elsewhere";
   job.data.train_images = "/elsewhere/train";
-  job.checkpoint = {.directory = "/tmp", .every_steps = 1, .keep = 9};
+  job.model.weights = "/elsewhere/weights";
+  job.checkpoint = {.directory = "/tmp", .every_steps = 1, .keep = 9, .final_layout = "gpt2"};
   job.operation = {.bucket_bytes = 8192, .log_every = 1, .prefetch = 0};
   EXPECT_EQ(job.results_hash(), smallest_job().results_hash());
 }
@@ -103,6 +108,8 @@ TEST(JobConfig, one_that_a_program_made_is_checked_as_one_from_a_file) {
       {[](JobConfig& c) { c.data.batch = 3; }, "'data.batch' is 3"},
       {[](JobConfig& c) { c.data.drop_last = false; }, "'data.drop_last' is false"},
       {[](JobConfig& c) { c.model.hidden = {3}; }, "'model.hidden' is [3]"},
+      {[](JobConfig& c) { c.model.fresh = {"fc3.bias"}; }, "'model.fresh' is [\"fc3.bias\"]"},
+      {[](JobConfig& c) { c.checkpoint.final_layout = "gpt2"; }, "a lenet5 has no such layout"},
       {[](JobConfig& c) { c.optimizer.nesterov = true; }, "set optimizer.momentum"},
       {[](JobConfig& c) { c.name = "../x"; }, "'job.name' is \"../x\""},
       {[](JobConfig& c) { c.name = ""; }, "'job.name' is \"\""},

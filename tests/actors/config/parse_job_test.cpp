@@ -223,6 +223,15 @@ TEST(ParseJob, a_key_of_another_model_is_refused) {
               HasSubstr("'model.heads' is 3, but must divide model.width, which is 10"));
 }
 
+TEST(ParseJob, parameters_that_start_afresh_are_an_array_of_names) {
+  const auto job = *parse_job(kSmallestJob, {}, {"model.weights=w", "model.fresh=['a', \"b\"]"});
+  EXPECT_EQ(job.model.fresh, (std::vector<std::string>{"a", "b"}));
+  for (const char* value : {"fc.weight", "[1]", "['a', 2]", "['a', '']"})
+    EXPECT_THAT(refusal(kSmallestJob, {"model.weights=w", std::string("model.fresh=") + value}),
+                HasSubstr("'model.fresh' is "));
+  EXPECT_THAT(refusal(kSmallestJob, {"model.fresh=['a']"}), HasSubstr("name a file"));
+}
+
 TEST(ParseJob, a_name_outside_the_choices_is_named_with_them) {
   EXPECT_THAT(
       refusal(replaced("lenet5", "lenet-5")),
@@ -296,6 +305,13 @@ TEST_F(LoadJob, data_is_relative_to_the_file_and_checkpoints_to_the_working_fold
 
 TEST_F(LoadJob, without_a_directory_names_are_relative_to_the_file) {
   EXPECT_EQ(load_job(write(kSmallestJob))->data.train_images, folder_ / "train-images.gz");
+}
+
+TEST_F(LoadJob, weights_are_relative_to_the_file_whatever_the_datas_directory_is) {
+  const auto text = replaced("name = \"lenet5\"", "name = \"lenet5\"\nweights = \"a/w\"");
+  EXPECT_EQ(load_job(write(text), {"data.directory=full"})->model.weights, folder_ / "a" / "w");
+  EXPECT_EQ(load_job(write(text), {"model.weights=w"})->model.weights,
+            std::filesystem::current_path() / "w");
 }
 
 TEST_F(LoadJob, absolute_names_stay) {

@@ -44,6 +44,9 @@ TEST(JobOfAResNet, ends_in_the_same_weights_and_statistics_on_any_number_of_node
   ASSERT_NE(mean, nullptr);
   EXPECT_FALSE(std::ranges::all_of(mean->bytes, [](std::byte x) { return x == std::byte{0}; }));
   EXPECT_NE(weights.find("layer4.1.bn2.running_var"), nullptr);
+  const auto* const batches = weights.find("layer4.1.bn2.num_batches_tracked");
+  ASSERT_NE(batches, nullptr) << "PyTorch wants it";
+  EXPECT_EQ(batches->bytes[0], static_cast<std::byte>(one.steps));
   EXPECT_EQ(run(2, resnet_job(folder.path())).sha256, one.sha256);
   EXPECT_EQ(run(4, resnet_job(folder.path())).sha256, one.sha256);
 }
