@@ -59,13 +59,15 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, blocks, bottleneck, channels, classes, small):
+    """Names, shapes and order as torchvision's, whose width is 64."""
+
+    def __init__(self, blocks, bottleneck, channels, classes, small, width=64):
         super().__init__()
-        self.conv1 = nn.Conv2d(channels, 64, 3 if small else 7, 1 if small else 2, 1 if small else 3,
-                               bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
+        self.conv1 = nn.Conv2d(channels, width, 3 if small else 7, 1 if small else 2,
+                               1 if small else 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
         self.small = small
-        before, width = 64, 64
+        before = width
         for stage, count in enumerate(blocks, 1):
             layers = []
             for i in range(count):
