@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Tokens per second of a GPT-2-style decoder in PyTorch (eager, CPU): forward and backward.
+"""Tokens per second of a training step of a GPT-2-style decoder in PyTorch (eager, CPU).
 
-usage: bench/peers/gpt.py [--vocabulary N] [--threads N] [--batch N] [--passes N]
+usage: bench/peers/gpt.py [--layers N] [--heads N] [--width N] [--context N] [--vocabulary N]
+       [--batch N] [--threads N] [--passes N] [--compile] [--json]
 
-The same pass as gpt_bench: random token ids, the same sizes, the mean's loss of every token.
+The same step as gpt_bench: random token ids, the same sizes, the mean's loss of every token, forward,
+backward, AdamW. Prints the median, slowest and fastest of the passes and the most memory that the
+process had resident.
 """
 import argparse
+import json
 import statistics
 import time
 
@@ -14,60 +18,99 @@ from torch import nn
 from torch.nn import functional
 
 
-class Block(nn.Module):
+class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
-        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.c_fc, self.mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
         n, t, c = x.shape
         q, k, v = (part.view(n, t, self.heads, -1).transpose(1, 2)
-                   for part in self.c_attn(self.ln_1(x)).split(c, dim=2))
+                   for part in self.c_attn(x).split(c, dim=2))
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.c_proj(y.transpose(1, 2).reshape(n, t, c))
-        y = functional.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
-        return x + self.mlp_proj(y)
+        return self.c_proj(y.transpose(1, 2).reshape(n, t, c))
+
+
+class Mlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.c_fc, self.c_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return self.c_proj(functional.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn, self.mlp = Attention(width, heads), Mlp(width)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
 
 
 class Gpt(nn.Module):
-    def __init__(self, args):
+    """Names and shapes as in Troupe's files of the layout "linear"."""
+
+    def __init__(self, layers, heads, width, context, vocabulary):
         super().__init__()
-        self.wte = nn.Embedding(args.vocabulary, args.width)
-        self.wpe = nn.Embedding(args.context, args.width)
-        self.h = nn.Sequential(*(Block(args.width, args.heads) for _ in range(args.layers)))
-        self.ln_f = nn.LayerNorm(args.width)
-        for parameter in self.parameters():
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.h = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.ln_f = nn.LayerNorm(width)
+        for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
+                # On the way back to the residual stream weights start smaller.
+                down = (2 * layers) ** 0.5 if name.endswith("c_proj.weight") else 1
+                nn.init.normal_(parameter, std=0.02 / down)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, ids):
         x = self.wte(ids) + self.wpe.weight[: ids.shape[1]]
         return functional.linear(self.ln_f(self.h(x)), self.wte.weight)
 
 
+def peak_mib():
+    with open("/proc/self/status") as status:
+        return next(float(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:"))
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in (("layers", 6), ("heads", 6), ("width", 384), ("context", 256),
                         ("vocabulary", 256), ("batch", 8), ("threads", 2), ("passes", 9)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    model = Gpt(args)
+    model = Gpt(args.layers, args.heads, args.width, args.context, args.vocabulary)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1)
+    run = torch.compile(model) if args.compile else model
     ids, labels = torch.randint(args.vocabulary, (2, args.batch, args.context))
     seconds = []
     for _ in range(args.passes + 2):
         start = time.perf_counter()
-        model.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss = functional.cross_entropy(run(ids).flatten(0, 1), labels.flatten())
         loss.backward()
+        optimizer.step()
         seconds.append(time.perf_counter() - start)
     rates = [args.batch * args.context / s for s in seconds[2:]]
-    print(f"vocabulary {args.vocabulary}, {args.threads} threads: {statistics.median(rates):.0f} "
-          f"tokens/s ({min(rates):.0f} to {max(rates):.0f}), loss {loss.item():.3f}")
+    row = {"program": "peers/gpt.py", "torch": torch.__version__, "compile": args.compile,
+           "threads": args.threads, "batch": args.batch, "vocabulary": args.vocabulary,
+           "tokens_per_second": statistics.median(rates), "slowest": min(rates),
+           "fastest": max(rates), "loss": loss.item(), "peak_mib": peak_mib()}
+    if args.json:
+        print(json.dumps(row))
+        return
+    print(f"vocabulary {args.vocabulary}, {args.threads} threads: {row['tokens_per_second']:.0f} "
+          f"tokens/s ({min(rates):.0f} to {max(rates):.0f}), {row['peak_mib']:.0f} MiB, "
+          f"loss {loss.item():.3f}")
 
 
 if __name__ == "__main__":
