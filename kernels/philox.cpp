@@ -6,22 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "kernels/internal/philox_rounds.hpp"
 #include "kernels/internal/portable_math.hpp"
 
 namespace troupe::kernels {
 
 namespace {
-
-// Constants of the paper's section 3.3: multipliers, and Weyl increments for the key.
-constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
-constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
-constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
-constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
-
-// What the third word of a counter says, so that a stream's name never meets its numbers.
-constexpr std::uint32_t kNumbers = 0;
-constexpr std::uint32_t kName = 1;
 
 constexpr std::uint32_t low(std::uint64_t x) noexcept {
   return static_cast<std::uint32_t>(x);
@@ -33,28 +23,22 @@ constexpr std::uint32_t high(std::uint64_t x) noexcept {
 }  // namespace
 
 Philox::Block Philox::block(Key key, Block counter) noexcept {
-  for (int round = 0; round < kRounds; ++round) {
-    const std::uint64_t product0 = kMultiplier0 * counter[0];
-    const std::uint64_t product1 = kMultiplier1 * counter[2];
-    counter = {high(product1) ^ counter[1] ^ key[0], low(product1),
-               high(product0) ^ counter[3] ^ key[1], low(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
-  }
-  return counter;
+  const PhiloxWords words =
+      philox_rounds(key[0], key[1], {{counter[0], counter[1], counter[2], counter[3]}});
+  return {words.word[0], words.word[1], words.word[2], words.word[3]};
 }
 
 Philox::Philox(std::uint64_t seed, std::initializer_list<std::uint64_t> stream) noexcept
     : key_{low(seed), high(seed)} {
   for (std::uint64_t part : stream) {
-    const Block derived = block(key_, {low(part), high(part), kName, 0});
+    const Block derived = block(key_, {low(part), high(part), kPhiloxName, 0});
     key_ = {derived[0], derived[1]};
   }
 }
 
 std::uint32_t Philox::next() noexcept {
   if (used_ == current_.size()) {
-    current_ = block(key_, {low(next_block_), high(next_block_), kNumbers, 0});
+    current_ = block(key_, {low(next_block_), high(next_block_), kPhiloxNumbers, 0});
     ++next_block_;
     used_ = 0;
   }
@@ -77,7 +61,7 @@ std::uint64_t Philox::below(std::uint64_t bound) noexcept {
 }
 
 float Philox::uniform() noexcept {
-  return static_cast<float>(next() >> 8) * 0x1p-24f;
+  return philox_uniform(next());
 }
 
 float Philox::uniform(float low_end, float high_end) noexcept {

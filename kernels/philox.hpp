@@ -27,6 +27,9 @@ public:
 
   explicit Philox(std::uint64_t seed, std::initializer_list<std::uint64_t> stream = {}) noexcept;
 
+  /// Block i of the stream is block(key(), {low 32 bits of i, high 32 bits, 0, 0}).
+  const Key& key() const noexcept { return key_; }
+
   /// The next 32 and 64 bits.
   std::uint32_t next() noexcept;
   std::uint64_t next64() noexcept;

@@ -21,9 +21,9 @@ struct ModelConfig {
   /// resnet, vgg: channels of its first stage (0: 64); gpt: of its stream; lstm: of its hidden
   /// state (0: 128).
   std::uint32_t width = 0;
-  std::uint32_t layers = 0;  ///< gpt; lstm (0: 1)
-  std::uint32_t heads = 0;   ///< gpt; they share its width equally
-  double dropout = 0.0;      ///< gpt, lstm: the share that is zeroed in training
+  std::uint32_t layers = 0;             ///< gpt; lstm (0: 1)
+  std::uint32_t heads = 0;              ///< gpt; they share its width equally
+  double dropout = 0.0;                 ///< gpt, lstm: the share that is zeroed in training
   std::filesystem::path weights = {};   ///< a file (safetensors) to start from; empty: by the seed
   std::vector<std::string> fresh = {};  ///< parameters that start by the seed all the same
 };

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -124,7 +125,9 @@ Status run(const Options& options) {
                                             ? job.checkpoint.directory / "final.safetensors"
                                             : std::filesystem::path(options.weights);
   TROUPE_TRY(train::load_weights(files, weights, parameters));
-  TROUPE_ASSIGN(auto workspace, kernels::Workspace::create(model, train::workspace_options(job)));
+  TROUPE_ASSIGN(auto device, train::open_device(job));
+  TROUPE_ASSIGN(auto workspace, kernels::Workspace::create(
+                                    model, train::workspace_options(job, std::move(device))));
   TROUPE_ASSIGN(const Tensor logits, predict(workspace, parameters, samples));
   print(logits);
   const auto dims = logits.shape().dims();

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/internal/host_device.hpp"
+
 // Functions of one float for loops over many (TROUPE_WIDE_LOOP): no branch and no call, so that
 // compilers vectorise them, and only +, -, *, / and bits in a fixed order, so that every machine
 // and every width gives the same bits. NaN stays NaN.
@@ -19,7 +21,7 @@
 namespace troupe::kernels::wide {
 
 /// e^x within 2 units in the last place; 0 below -87.3, and that of 88 above 88.
-[[gnu::always_inline]] inline float exp(float x) {
+[[gnu::always_inline]] TROUPE_HOST_DEVICE inline float exp(float x) {
   // Moshier, Cephes, "expf": x = k ln2 + r, and a polynomial for e^r.
   constexpr float kLeast = -87.3f;
   constexpr float kGreatest = 88.0f;
@@ -45,12 +47,12 @@ namespace troupe::kernels::wide {
 }
 
 /// 1 / (1 + e^-x) within 4 units in the last place.
-[[gnu::always_inline]] inline float sigmoid(float x) {
+[[gnu::always_inline]] TROUPE_HOST_DEVICE inline float sigmoid(float x) {
   return 1.0f / (1.0f + exp(-x));
 }
 
 /// The hyperbolic tangent within 4 units in the last place.
-[[gnu::always_inline]] inline float tanh(float x) {
+[[gnu::always_inline]] TROUPE_HOST_DEVICE inline float tanh(float x) {
   // A rational minimax approximation, odd over even: Eigen, "ptanh_float". Beyond the limits the
   // result rounds to 1.
   constexpr float kLimit = 7.90531110763549805f;
@@ -71,7 +73,7 @@ namespace troupe::kernels::wide {
 }
 
 /// The error function within 2^-21.
-[[gnu::always_inline]] inline float erf(float x) {
+[[gnu::always_inline]] TROUPE_HOST_DEVICE inline float erf(float x) {
   // As tanh: Eigen, "erf" of float.
   constexpr float kLimit = 4.0f;
   const float a = x < -kLimit ? -kLimit : x > kLimit ? kLimit : x;

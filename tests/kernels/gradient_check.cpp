@@ -10,6 +10,7 @@
 
 #include "kernels/parameters.hpp"
 #include "kernels/philox.hpp"
+#include "tests/kernels/device_network.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace troupe::kernels {
@@ -67,30 +68,42 @@ void check_gradients(const LayersUnderTest& test) {
 }
 
 void check_gradients(const Model& model, const LayersUnderTest& test) {
+  const ComputeDevice device = test_device().value();
+  if (test.choice == KernelChoice::portable && device.kind() != Device::cpu)
+    GTEST_SKIP() << "the portable kernels are the CPU's";
   NetworkOptions options;
   options.choice = test.choice;
   options.threads = test.threads;
   const bool ids = model.input_dtype() == DType::i32;
   options.input_gradient = !ids;
-  Network network = Network::create(model, test.batch, options).value();
+  auto made = DeviceNetwork::create(model, test.batch, options);
+  if (made.code() == Code::not_supported && device.kind() != Device::cpu)
+    GTEST_SKIP() << made.error().message;
+  DeviceNetwork network = std::move(made).value();
   Parameters parameters = Parameters::zeros(model).value();
   for (std::size_t i = 0; i < model.parameters().size(); ++i)
     fill_random(parameters.values(i), test.seed, i);
+  const auto elements = static_cast<std::size_t>(test.batch * model.input().elements());
   Doubles wide_input;
   if (ids) {
     Philox random(test.seed, {1000});
-    for (std::int32_t& id : network.ids())
+    std::vector<std::int32_t> values(elements);
+    for (std::int32_t& id : values)
       id = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model.vocabulary())));
-    wide_input = {network.ids().begin(), network.ids().end()};
+    network.set_ids(values);
+    wide_input = {values.begin(), values.end()};
   } else {
-    fill_random(network.input(), test.seed, 1000);
-    wide_input = widened(network.input());
+    std::vector<float> values(elements);
+    fill_random(values, test.seed, 1000);
+    network.set_input(values);
+    wide_input = widened(values);
   }
-  std::vector<float> factors(network.output().size());
+  std::vector<float> factors(network.output_size());
   fill_random(factors, test.seed, 1001);
 
   Doubles wide_parameters = widened(parameters.values());
-  ASSERT_TRUE(network.forward(parameters.values().data()).ok());
+  const Status forward = network.forward(parameters.values());
+  ASSERT_TRUE(forward.ok()) << to_string(forward.error());
   const Doubles expected = reference_forward(model, test.batch, wide_parameters, wide_input);
   ASSERT_EQ(network.output().size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -99,8 +112,7 @@ void check_gradients(const Model& model, const LayersUnderTest& test) {
 
   // Whatever was there is overwritten.
   std::vector<float> gradients(model.flat_size(), std::numeric_limits<float>::quiet_NaN());
-  std::ranges::copy(factors, network.output_gradient().begin());
-  const Status done = network.backward(parameters.values().data(), gradients.data(), {});
+  const Status done = network.backward(factors, gradients);
   ASSERT_TRUE(done.ok()) << to_string(done.error());
 
   for (const ParameterInfo& info : model.parameters()) {

@@ -1,0 +1,100 @@
+#include "kernels/cuda/internal/cuda_backend.hpp"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/internal/backend.hpp"
+#include "kernels/cuda/internal/cuda_stream.hpp"
+#include "kernels/cuda/internal/device_scope.hpp"
+#include "kernels/internal/backend.hpp"
+
+namespace troupe::kernels::cuda {
+
+namespace {
+
+class CudaBackend final : public Backend {
+public:
+  CudaBackend(std::uint32_t ordinal, std::unique_ptr<Context> context)
+      : name_{Device::cuda, ordinal}, context_(std::move(context)) {}
+
+  const DeviceName& name() const noexcept override { return name_; }
+  bool is_host() const noexcept override { return false; }
+  std::string library_variant() const override {
+    return fmt::format("{}, cuDNN {}, cuBLASLt {}", context_->model(), cudnnGetVersion(),
+                       cublasLtGetVersion());
+  }
+
+  Status check_precision(DType precision) const override {
+    if (precision == DType::f32) return {};
+    return {Code::not_supported, fmt::format("{} has no kernels of precision {} yet; take f32",
+                                             to_string(name_), to_string(precision))};
+  }
+
+  Result<std::unique_ptr<Stream>> make_stream() override { return CudaStream::make(*context_); }
+  Result<std::unique_ptr<Event>> make_event() override { return CudaEvent::make(*context_); }
+
+  Result<Buffer> allocate(std::size_t bytes) override { return context_->allocate(bytes); }
+  Result<Buffer> allocate_staging(std::size_t bytes) override {
+    return context_->staging().allocate(bytes);
+  }
+  MemoryStatistics memory() const override { return context_->memory().statistics(); }
+  void trim() override {
+    context_->memory().trim();
+    context_->staging().trim();
+  }
+
+  MadeKernel make_kernel(Operation operation, DType dtype, const KernelRequest& request) override {
+    const Maker maker = find_kernel(operation, dtype);
+    // Those that give the same bits on every machine are the CPU's.
+    if (maker == nullptr || request.choice == KernelChoice::portable) return MadeKernel(nullptr);
+    const DeviceScope scope(context_->ordinal());
+    TROUPE_TRY(scope.status());
+    MadeKernel made = maker(*context_, request);
+    if (made.ok()) return made;
+    return Error{made.code(),
+                 fmt::format("{}: {}", describe(request.layers[0].spec), made.error().message)};
+  }
+  // All activations are plain.
+  bool lie_alike(const Activation&, const Activation&) const override { return true; }
+  MadeKernel make_reorder(const Activation& from, const Activation&, int, SharedScratch&) override {
+    return Error{Code::internal,
+                 fmt::format("an activation of {} is not plain on {}, where all are",
+                             to_string(from.shape), to_string(name_))};
+  }
+
+  Status add_into(Stream& stream, float* a, const float* b, std::size_t n, int) override {
+    const DeviceScope scope(context_->ordinal());
+    TROUPE_TRY(scope.status());
+    return cuda::add_into(cuda_stream(stream), a, b, n);
+  }
+  Status compute_loss(Stream& stream, const LossPass& pass) override {
+    const DeviceScope scope(context_->ordinal());
+    TROUPE_TRY(scope.status());
+    return cuda::compute_loss(cuda_stream(stream), pass);
+  }
+
+private:
+  const DeviceName name_;
+  const std::unique_ptr<Context> context_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> make_backend(std::uint32_t ordinal) {
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorNoDevice) count = 0;
+  if (counted != cudaErrorNoDevice) TROUPE_TRY(check(counted, "looking for CUDA devices"));
+  if (ordinal >= static_cast<std::uint32_t>(count))
+    return Error{
+        Code::not_found,
+        fmt::format("there is no {}: this process sees {} CUDA device{}, counted from 0; "
+                    "see nvidia-smi, and CUDA_VISIBLE_DEVICES",
+                    to_string(DeviceName{Device::cuda, ordinal}), count, count == 1 ? "" : "s")};
+  TROUPE_ASSIGN(auto context, Context::open(static_cast<int>(ordinal)));
+  return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(ordinal, std::move(context)));
+}
+
+}  // namespace troupe::kernels::cuda

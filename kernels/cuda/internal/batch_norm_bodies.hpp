@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/cuda/internal/group.hpp"
+#include "kernels/internal/host_device.hpp"
+
+// Sums over the channels of images [batch, channels, area].
+namespace troupe::kernels::cuda {
+
+/// Where the elements of a channel lie: a run of `area` in each sample.
+struct Scattered {
+  std::size_t area;    ///< floats one after the other
+  std::size_t stride;  ///< floats from one run to the next
+  TROUPE_HOST_DEVICE std::size_t operator()(std::size_t i) const {
+    return i / area * stride + i % area;
+  }
+};
+
+/// Batch norm of one channel in training, with the ReLU that follows it if there is one.
+struct BatchNormForward {
+  std::size_t batch, channels, area;
+  float epsilon;
+  bool relu;
+  const float* weight;
+  const float* bias;
+  const float* x;
+  float* y;
+  float* means;
+  float* variances;  ///< biased
+  float* inverses;
+  TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
+    const std::size_t n = batch * area, first = channel * area;
+    const Scattered at{area, channels * area};
+    const float count = static_cast<float>(n);
+    const float mean = group.sum(n, [&](std::size_t i) { return x[first + at(i)]; }) / count;
+    const float variance = group.sum(n, [&](std::size_t i) {
+      const float distance = x[first + at(i)] - mean;
+      return distance * distance;
+    }) / count;
+    const float inverse = 1.0f / std::sqrt(variance + epsilon);
+    group.once([&] {
+      means[channel] = mean;
+      variances[channel] = variance;
+      inverses[channel] = inverse;
+    });
+    const float w = weight[channel], b = bias[channel];
+    group.each(n, [&](std::size_t i) {
+      const float value = (x[first + at(i)] - mean) * inverse * w + b;
+      y[first + at(i)] = relu && value <= 0.0f ? 0.0f : value;
+    });
+  }
+};
+
+/// With z the normalised elements and g = dy where the ReLU was open: dbias = sum of g, dweight =
+/// sum of g z, dx (unless null) = weight / deviation (g - dbias / n - z dweight / n).
+struct BatchNormBackward {
+  std::size_t batch, channels, area;
+  const float* weight;
+  const float* x;
+  const float* y;  ///< with a ReLU, else null
+  const float* means;
+  const float* inverses;
+  const float* dy;
+  float* dx;
+  float* dweight;
+  float* dbias;
+  TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
+    const std::size_t n = batch * area, first = channel * area;
+    const Scattered at{area, channels * area};
+    const float mean = means[channel], inverse = inverses[channel];
+    const auto g = [&](std::size_t i) {
+      const std::size_t element = first + at(i);
+      return y != nullptr && y[element] <= 0.0f ? 0.0f : dy[element];
+    };
+    const auto z = [&](std::size_t i) { return (x[first + at(i)] - mean) * inverse; };
+    const float sum_g = group.sum(n, g);
+    const float sum_gz = group.sum(n, [&](std::size_t i) { return g(i) * z(i); });
+    group.once([&] {
+      dbias[channel] = sum_g;
+      dweight[channel] = sum_gz;
+    });
+    if (dx == nullptr) return;
+    const float count = static_cast<float>(n), factor = weight[channel] * inverse;
+    group.each(n, [&](std::size_t i) {
+      const float value = factor * (g(i) - sum_g / count - z(i) * (sum_gz / count));
+      dx[first + at(i)] = value;
+    });
+  }
+};
+
+/// Batch norm at inference, by the running statistics.
+struct BatchNormInference {
+  std::size_t channels, area;
+  float epsilon;
+  bool relu;
+  const float* weight;
+  const float* bias;
+  const float* mean;
+  const float* variance;
+  const float* x;
+  float* y;
+  TROUPE_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t c = i / area % channels;
+    const float inverse = 1.0f / std::sqrt(variance[c] + epsilon);
+    const float value = (x[i] - mean[c]) * inverse * weight[c] + bias[c];
+    y[i] = relu && value <= 0.0f ? 0.0f : value;
+  }
+};
+
+/// What a batch adds to the running statistics, times the batch.
+struct BatchNormStatistics {
+  const float* means;
+  const float* variances;
+  float batch;
+  float unbiased;  ///< n / (n - 1)
+  float* mean_sums;
+  float* variance_sums;
+  TROUPE_HOST_DEVICE void operator()(std::size_t c) const {
+    mean_sums[c] = batch * means[c];
+    variance_sums[c] = batch * (variances[c] * unbiased);
+  }
+};
+
+/// The sum of each channel of images: the gradient of a convolution's bias.
+struct ChannelSums {
+  std::size_t batch, channels, area;
+  const float* x;
+  float* sums;
+  TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
+    const Scattered at{area, channels * area};
+    const float sum =
+        group.sum(batch * area, [&](std::size_t i) { return x[channel * area + at(i)]; });
+    group.once([&] { sums[channel] = sum; });
+  }
+};
+
+}  // namespace troupe::kernels::cuda
+
+#define TROUPE_BATCH_NORM_ELEMENT_BODIES(each) \
+  each(troupe::kernels::cuda::BatchNormInference) each(troupe::kernels::cuda::BatchNormStatistics)
+#define TROUPE_BATCH_NORM_ROW_BODIES(each)                                                     \
+  each(troupe::kernels::cuda::BatchNormForward) each(troupe::kernels::cuda::BatchNormBackward) \
+      each(troupe::kernels::cuda::ChannelSums)

@@ -1,0 +1,83 @@
+#include "kernels/internal/backend.hpp"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/compute_device.hpp"
+#include "tests/kernels/cuda/stand_in/stand_in.hpp"
+
+namespace troupe::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CudaBackend : public testing::Test {
+protected:
+  void SetUp() override { stand_in::reset(); }
+  void TearDown() override { stand_in::reset(); }
+};
+
+TEST_F(CudaBackend, opens_a_device_by_its_number) {
+  stand_in::behaviour().devices = 3;
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 2}).value();
+  EXPECT_EQ(to_string(device.name()), "cuda:2");
+  EXPECT_FALSE(device.backend().is_host());
+  EXPECT_THAT(device.backend().library_variant(), AllOf(HasSubstr("stand-in"), HasSubstr("cuDNN")));
+}
+
+TEST_F(CudaBackend, says_how_many_devices_there_are) {
+  stand_in::behaviour().devices = 2;
+  const auto device = ComputeDevice::open({Device::cuda, 2});
+  ASSERT_EQ(device.code(), Code::not_found);
+  EXPECT_THAT(device.error().message, AllOf(HasSubstr("cuda:2"), HasSubstr("2 CUDA devices")));
+  stand_in::behaviour() = {.devices = 0, .device_count_error = cudaErrorNoDevice};
+  EXPECT_EQ(ComputeDevice::open({Device::cuda, 0}).code(), Code::not_found);
+}
+
+TEST_F(CudaBackend, gives_the_drivers_text_if_it_refuses) {
+  stand_in::behaviour().device_count_error = cudaErrorInsufficientDriver;
+  const auto device = ComputeDevice::open({Device::cuda, 0});
+  ASSERT_EQ(device.code(), Code::unavailable);
+  EXPECT_THAT(device.error().message, HasSubstr("cudaErrorInsufficientDriver"));
+}
+
+TEST_F(CudaBackend, gives_memory_of_the_device_and_pinned_memory) {
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  const Buffer there = device.allocate(1000).value();
+  EXPECT_EQ(there.kind(), MemoryKind::cuda);
+  EXPECT_EQ(device.allocate_staging(1000).value().kind(), MemoryKind::pinned);
+  EXPECT_EQ(device.memory().used, 1024u);
+  EXPECT_EQ(device.memory().total, stand_in::behaviour().memory);
+}
+
+TEST_F(CudaBackend, says_what_memory_is_left) {
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  stand_in::behaviour().memory = std::size_t{1} << 20;
+  const auto buffer = device.allocate(std::size_t{4} << 20);
+  ASSERT_EQ(buffer.code(), Code::resource_exhausted);
+  EXPECT_THAT(buffer.error().message, AllOf(HasSubstr("CUDA device 0"), HasSubstr("4.0 MiB")));
+}
+
+TEST_F(CudaBackend, copies_zeroes_and_orders_through_streams_and_events) {
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  const auto stream = device.backend().make_stream().value();
+  const auto other = device.backend().make_stream().value();
+  const auto event = device.backend().make_event().value();
+  ASSERT_TRUE(event->synchronize().ok()) << "never recorded";
+  Buffer there = device.allocate(16).value();
+  const std::vector<float> sent = {1, 2, 3, 4};
+  std::vector<float> returned(4);
+  ASSERT_TRUE(stream->copy(there.data(), sent.data(), 16).ok());
+  ASSERT_TRUE(stream->zero(there.data() + 4, 4).ok());
+  ASSERT_TRUE(stream->record(*event).ok());
+  ASSERT_TRUE(other->wait(*event).ok());
+  ASSERT_TRUE(other->copy(returned.data(), there.data(), 16).ok());
+  ASSERT_TRUE(other->synchronize().ok());
+  EXPECT_EQ(returned, (std::vector<float>{1, 0, 3, 4}));
+}
+
+}  // namespace
+}  // namespace troupe::kernels

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+/// CUDA, cuBLASLt and cuDNN for a machine without a GPU: what of them kernels/cuda calls, on the
+/// host's memory, at once. They check what they are given by the rules of the vendor's
+/// documentation (sizes, alignments, attributes and their types, what must be finalized), compute
+/// what the descriptors say, and write down what was asked. Memory begins as NaN, and every
+/// workspace that a library was promised is overwritten with NaN at each call.
+namespace troupe::stand_in {
+
+/// A matrix as cuBLASLt was told of it: column-major.
+struct Matrix {
+  cudaDataType_t type{};
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t stride = 0;
+  std::int32_t batch = 1;
+  std::int64_t batch_stride = 0;
+};
+
+/// A product that an algorithm was asked for.
+struct MatmulAsked {
+  cublasComputeType_t compute{};
+  cudaDataType_t scale{};
+  std::int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  Matrix a, b, c, d;
+  std::uint64_t most_workspace = 0;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  std::uint32_t alignment_a = 256, alignment_b = 256, alignment_c = 256, alignment_d = 256;
+};
+
+/// A tensor as cuDNN was told of it.
+struct Tensor {
+  std::int64_t id = 0;
+  cudnnDataType_t type{};
+  std::int64_t alignment = 0;
+  std::vector<std::int64_t> dims, strides;
+};
+
+/// A convolution that a plan was made for.
+struct ConvolutionPlanned {
+  cudnnBackendDescriptorType_t type{};
+  Tensor x, weight, y;
+  cudnnDataType_t compute{};
+  cudnnConvolutionMode_t mode{};
+  std::vector<std::int64_t> strides, dilations, pre_paddings, post_paddings;
+  float alpha = 0, beta = 0;
+  std::int64_t engine = 0;  ///< which of those that the heuristics gave
+};
+
+/// What was asked since the last reset. The tests are on one thread.
+struct Record {
+  std::vector<MatmulAsked> matmuls;
+  std::vector<ConvolutionPlanned> convolutions;
+  int matmul_calls = 0;
+  int convolution_calls = 0;
+};
+Record& record();
+
+/// How the stand-in behaves; set back by reset().
+struct Behaviour {
+  int devices = 1;
+  cudaError_t device_count_error = cudaSuccess;
+  std::size_t memory = std::size_t{1} << 40;
+  /// Numerical notes of the engines that cuDNN proposes, in its order.
+  std::vector<std::vector<cudnnBackendNumericalNote_t>> engines = {};
+  /// Engines whose plan cannot be made.
+  std::vector<std::int64_t> unsupported_engines = {};
+  bool heuristics_supported = true;  ///< else mode A says "not supported"; the fallback works
+  bool has_algorithms = true;        ///< cuBLASLt's
+};
+Behaviour& behaviour();
+
+/// Forgets the record, and goes back to the usual behaviour.
+void reset();
+
+/// Bytes that each library wants as a workspace.
+inline constexpr std::size_t kWorkspace = 1000;
+
+}  // namespace troupe::stand_in
