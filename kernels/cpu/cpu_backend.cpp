@@ -85,7 +85,7 @@ public:
   }
 
 private:
-  const DeviceName name_;
+  const DeviceName name_ = {};
   // The heap keeps what was freed itself.
   const std::shared_ptr<CachingAllocator> memory_ = CachingAllocator::make(
       "the host", MemoryKind::host, std::make_unique<Heap>(), /*keeps=*/false);
