@@ -158,49 +158,50 @@ JobConfig text_job(JobConfig config) {
   return config;
 }
 
-TEST_F(DataFormatsJob, a_decoder_on_text_is_trained_to_one_result) {
-  std::string text;
-  for (int i = 0; text.size() < 2000; ++i) text += std::to_string(i) + " and ";
-  write("a.txt", text);
-  auto config = text_job(job("text"));
-  config.model.name = "gpt";
-  config.model.hidden = {};
+class TokenModelJob : public DataFormatsJob {
+protected:
+  JobConfig job_of(const std::string& model) {
+    std::string text;
+    for (int i = 0; text.size() < 2000; ++i) text += std::to_string(i) + " and ";
+    write("a.txt", text);
+    auto config = text_job(job("text"));
+    config.model.name = model;
+    config.model.hidden = {};
+    config.model.width = 16;
+    config.optimizer.momentum = 0;
+    config.optimizer.lr = 0.01;
+    return config;
+  }
+
+  /// On one node and on two; `one` is what came of the former.
+  void expect_one_result(const JobConfig& config, Outcome& one) {
+    Outcome two;
+    run(one, config, 1);
+    run(two, config, 2);
+    ASSERT_TRUE(one.ended.ok()) << one.ended.error().message;
+    ASSERT_TRUE(two.ended.ok()) << two.ended.error().message;
+    EXPECT_EQ(one.ended->sha256, two.ended->sha256);
+    ASSERT_FALSE(one.recorder.steps.empty());
+    EXPECT_LT(one.recorder.steps.back().loss, one.recorder.steps.front().loss);
+  }
+};
+
+TEST_F(TokenModelJob, of_a_decoder_on_text_is_trained_to_one_result) {
+  auto config = job_of("gpt");
   config.model.layers = 2;
   config.model.heads = 2;
-  config.model.width = 16;
   config.model.dropout = 0.1;
   config.optimizer.name = "adamw";
-  config.optimizer.momentum = 0;
-  config.optimizer.lr = 0.01;
-  Outcome one, two;
-  run(one, config, 1);
-  run(two, config, 2);
-  ASSERT_TRUE(one.ended.ok()) << one.ended.error().message;
-  ASSERT_TRUE(two.ended.ok()) << two.ended.error().message;
-  EXPECT_EQ(one.ended->sha256, two.ended->sha256);
-  ASSERT_FALSE(one.recorder.steps.empty());
-  EXPECT_LT(one.recorder.steps.back().loss, one.recorder.steps.front().loss);
+  Outcome one;
+  ASSERT_NO_FATAL_FAILURE(expect_one_result(config, one));
   EXPECT_NEAR(one.recorder.steps.front().loss, std::log(256.0), 0.5);
 }
 
-TEST_F(DataFormatsJob, a_recurrent_language_model_on_text_is_trained_to_one_result) {
-  std::string text;
-  for (int i = 0; text.size() < 2000; ++i) text += std::to_string(i) + " and ";
-  write("a.txt", text);
-  auto config = text_job(job("text"));
-  config.model.name = "lstm_lm";
-  config.model.hidden = {};
-  config.model.width = 16;
+TEST_F(TokenModelJob, of_a_recurrent_language_model_is_trained_to_one_result) {
+  auto config = job_of("lstm_lm");
   config.optimizer.name = "adam";
-  config.optimizer.momentum = 0;
-  config.optimizer.lr = 0.01;
-  Outcome one, two;
-  run(one, config, 1);
-  run(two, config, 2);
-  ASSERT_TRUE(one.ended.ok()) << one.ended.error().message;
-  ASSERT_TRUE(two.ended.ok()) << two.ended.error().message;
-  EXPECT_EQ(one.ended->sha256, two.ended->sha256);
-  EXPECT_LT(one.recorder.steps.back().loss, one.recorder.steps.front().loss);
+  Outcome one;
+  expect_one_result(config, one);
 }
 
 TEST_F(DataFormatsJob, a_model_of_images_is_not_trained_on_text) {
