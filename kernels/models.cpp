@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/internal/models.hpp"
+#include "kernels/rank_sums.hpp"
 
 namespace troupe::kernels {
 
@@ -46,7 +47,13 @@ constexpr Entry kModels[] = {
 Result<Model> make_model(std::string_view name, const ModelConfig& config) {
   std::string names;
   for (const Entry& entry : kModels) {
-    if (entry.name == name) return entry.make(config);
+    if (entry.name == name) {
+      TROUPE_ASSIGN(Model model, entry.make(config));
+      if (config.synchronized_batch_norm && rank_sums(model).calls == 0)
+        return Error{Code::invalid_argument,
+                     fmt::format("model '{}' has no batch norms that could be synchronized", name)};
+      return model;
+    }
     names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
   }
   return Error{Code::not_found, fmt::format("there is no model '{}'; use one of: {}", name, names)};

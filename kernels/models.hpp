@@ -37,13 +37,14 @@ struct ModelConfig {
   bool small_images = false;
   /// resnet, vgg: channels of its first stage; others have 2, 4 and 8 times as many.
   std::int64_t width = 64;
-  GptSize gpt = {};    ///< gpt, which takes nothing else
-  LstmSize lstm = {};  ///< lstm, lstm_lm; which also take input and classes
+  bool synchronized_batch_norm = false;  ///< models with batch norms: BatchNorm::synchronized
+  GptSize gpt = {};                      ///< gpt, which takes nothing else
+  LstmSize lstm = {};                    ///< lstm, lstm_lm; which also take input and classes
 };
 
 /// "lenet5", "mlp", "resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vgg16_bn", "gpt",
-/// "lstm" or "lstm_lm". Errors: `not_found` with the names that are there, or as
-/// ModelBuilder::build.
+/// "lstm" or "lstm_lm". Errors: `not_found` with the names that are there, `invalid_argument` for
+/// synchronized batch norms where there are none, or as ModelBuilder::build.
 ///
 /// lenet5: conv1 (6 of 5x5, padding 2), conv2 (16 of 5x5), each with ReLU and 2x2 max pooling; fc1
 /// (120), fc2 (84), fc3 (classes). mlp: fc1, fc2, ... with ReLU between.

@@ -9,6 +9,7 @@ enum class Operation : std::uint8_t {
   convolution,
   linear,
   batch_norm,
+  synchronized_batch_norm,
   relu,
   max_pooling,
   average_pooling,
@@ -32,6 +33,7 @@ enum class Operation : std::uint8_t {
   // Several layers in one.
   convolution_relu_max_pooling,
   batch_norm_relu,
+  synchronized_batch_norm_relu,
   add_relu,
 };
 

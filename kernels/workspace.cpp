@@ -105,10 +105,9 @@ struct Workspace::State {
   /// Writes the samples from `first` on as `net` takes them.
   void load(const Tensor& images, std::int64_t first, Network& net, std::byte* to) const;
   Status forward(Network& net, const float* parameters, const Tensor& images, std::int64_t first,
-                 const PassKey& key = {});
+                 const StepOptions& step = {});
   Status run_step(Network& net, const Parameters& parameters, const Tensor& images,
-                  std::span<float> gradients, const GradientReady& ready, const PassKey& key,
-                  float loss_scale);
+                  std::span<float> gradients, const StepOptions& step);
   Status run_evaluation(const Parameters& parameters, const Tensor& images, LossStats& stats);
   Status run_prediction(const Parameters& parameters, const Tensor& images, std::span<float> out);
   /// The same status, with nothing under way.
@@ -213,36 +212,35 @@ void Workspace::State::load(const Tensor& images, std::int64_t first, Network& n
 }
 
 Status Workspace::State::forward(Network& net, const float* parameters, const Tensor& images,
-                                 std::int64_t first, const PassKey& key) {
+                                 std::int64_t first, const StepOptions& step) {
   TROUPE_ASSIGN(std::byte* const staged, memory.stage_input(net));
   load(images, first, net, staged);
   TROUPE_TRY(memory.send_input(net));
-  return net.forward(parameters, key);
+  return net.forward(parameters, step.key, step.sum_over_ranks);
 }
 
 Status Workspace::State::run_step(Network& net, const Parameters& parameters, const Tensor& images,
-                                  std::span<float> gradients, const GradientReady& ready,
-                                  const PassKey& key, float loss_scale) {
+                                  std::span<float> gradients, const StepOptions& step) {
   TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
   TROUPE_ASSIGN(float* const to, memory.begin_gradients(gradients));
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
-  TROUPE_TRY(forward(net, weights, images, 0, key));
+  TROUPE_TRY(forward(net, weights, images, 0, step));
   TROUPE_TRY(memory.enqueue_loss(net, *loss, labels, images.shape()[0],
-                                 net.output_gradient().data(), loss_scale));
+                                 net.output_gradient().data(), step.loss_scale));
   if (options.device.backend().is_host()) {
     // Final when said so.
     GradientEnqueued enqueued;
-    if (ready)
+    if (step.ready)
       enqueued = [&](const ParameterInfo& parameter) {
-        ready(parameter);
+        step.ready(parameter);
         return Status();
       };
-    return net.backward(weights, to, enqueued);
+    return net.backward(weights, to, enqueued, step.sum_over_ranks);
   }
-  TROUPE_TRY(net.backward(weights, to, [&](const ParameterInfo& parameter) {
-    return memory.bring_gradient(parameter);
-  }));
-  return memory.deliver_gradients(ready);
+  TROUPE_TRY(net.backward(
+      weights, to, [&](const ParameterInfo& parameter) { return memory.bring_gradient(parameter); },
+      step.sum_over_ranks));
+  return memory.deliver_gradients(step.ready);
 }
 
 Status Workspace::State::run_evaluation(const Parameters& parameters, const Tensor& images,
@@ -304,8 +302,7 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
 
 Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
                                               const Tensor& labels, std::span<float> gradients,
-                                              const GradientReady& ready, const PassKey& key,
-                                              float loss_scale) {
+                                              const StepOptions& step) {
   TROUPE_TRY(state_->check_parameters(parameters));
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
@@ -314,9 +311,13 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
     return Error{Code::shape_mismatch,
                  fmt::format("gradients of model '{}' take {} floats, but {} were given",
                              model().name(), model().flat_size(), gradients.size())};
+  if (!step.sum_over_ranks && rank_sums(model()).calls > 0)
+    return Error{Code::failed_precondition,
+                 fmt::format("model '{}' has synchronized batch norms, whose passes need "
+                             "StepOptions::sum_over_ranks",
+                             model().name())};
   TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
-  TROUPE_TRY(state_->settled(
-      state_->run_step(*net, parameters, images, gradients, ready, key, loss_scale)));
+  TROUPE_TRY(state_->settled(state_->run_step(*net, parameters, images, gradients, step)));
   return state_->memory.loss();
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/model.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/pass_key.hpp"
+#include "kernels/rank_sums.hpp"
 #include "kernels/tensor.hpp"
 #include "runtime/base/status.hpp"
 
@@ -59,6 +60,15 @@ struct WorkspaceOptions {
 /// end of the gradients are then final, and may be sent while the pass goes on.
 using GradientReady = std::function<void(const ParameterInfo& parameter)>;
 
+/// What there is to say of one pass.
+struct StepOptions {
+  GradientReady ready = {};
+  PassKey key = {};         ///< what dropout goes by
+  float loss_scale = 1.0f;  ///< what gradients are multiplied by, at the loss
+  /// Needed by models with synchronized batch norms (see rank_sums()), called on the pass's thread.
+  SumOverRanks sum_over_ranks = {};
+};
+
 /// What one rank needs to run a model: activations, cached primitives, packed weights.
 ///
 /// The result of a pass depends only on the parameters, the samples and the options: not on what
@@ -91,11 +101,11 @@ public:
   /// `images`: u8 or f32, [batch] + the model's input, whose channel may be left out if it is one;
   /// for a model of token ids i32, each 0..vocabulary-1.
   /// `labels`: as the Loss says, in kernels/loss.hpp; each is a class or ignored.
-  /// `key`: what dropout goes by. `loss_scale`: what gradients are multiplied by, at the loss.
+  /// Error: `failed_precondition` for a model with synchronized batch norms without sum_over_ranks,
+  /// and what that returns.
   Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,
                                      const Tensor& labels, std::span<float> gradients,
-                                     const GradientReady& ready = {}, const PassKey& key = {},
-                                     float loss_scale = 1.0f);
+                                     const StepOptions& step = {});
 
   /// The loss alone, over any number of samples.
   Result<LossStats> evaluate(const Parameters& parameters, const Tensor& images,

@@ -21,6 +21,8 @@ struct ModelConfig {
   /// resnet, vgg: channels of its first stage (0: 64); gpt: of its stream; lstm: of its hidden
   /// state (0: 128).
   std::uint32_t width = 0;
+  /// resnet, vgg16_bn: the batches of all ranks are normalized as one.
+  bool synchronized_batch_norm = false;
   std::uint32_t layers = 0;             ///< gpt; lstm (0: 1)
   std::uint32_t heads = 0;              ///< gpt; they share its width equally
   double dropout = 0.0;                 ///< gpt, lstm: the share that is zeroed in training

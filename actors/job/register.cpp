@@ -1,5 +1,8 @@
 #include "actors/job/register.hpp"
 
+#include <caf/abstract_actor.hpp>
+#include <caf/actor_factory.hpp>
+
 #include "actors/collective/reducer.hpp"
 #include "actors/job/job_service.hpp"
 #include "actors/train/loader.hpp"
@@ -22,6 +25,19 @@ void add(caf::actor_system_config& config, const char* type, Behavior behavior,
   });
 }
 
+/// The same on a thread of its own.
+void add_detached(caf::actor_system_config& config, const char* type, Behavior behavior,
+                  const std::shared_ptr<NodeContext>& context) {
+  auto make = caf::make_actor_factory(
+      [behavior, context](caf::event_based_actor* self, Setup setup) -> caf::behavior {
+        return behavior(self, context, std::move(setup));
+      });
+  config.add_actor_factory(type, [make](caf::actor_config& own, caf::message& arguments) {
+    own.flags |= caf::abstract_actor::is_detached_flag;
+    return make(own, arguments);
+  });
+}
+
 }  // namespace
 
 void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeContext> context) {
@@ -31,6 +47,7 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   graph::add_message_types(config);
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
+  add_detached(config, kWaitingTrainerType, trainer, context);
   add(config, kReducerType, reducer, context);
   add(config, kWarmerType, warmer, context);
   config.add_actor_type(

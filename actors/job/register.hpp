@@ -11,6 +11,8 @@ namespace troupe::train {
 /// Actor types of a training job, as the graph names them.
 inline constexpr const char* kLoaderType = "troupe.loader";
 inline constexpr const char* kTrainerType = "troupe.trainer";
+/// One that waits for other ranks in the middle of a pass, on a thread of its own.
+inline constexpr const char* kWaitingTrainerType = "troupe.trainer.waiting";
 inline constexpr const char* kReducerType = "troupe.reducer";
 /// Prepares a node for a job.
 inline constexpr const char* kWarmerType = "troupe.warmer";

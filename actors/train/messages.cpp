@@ -25,6 +25,8 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<StepBegun>("troupe::train::StepBegun");
   config.add_message_type<NextBatch>("troupe::train::NextBatch");
   config.add_message_type<Batch>("troupe::train::Batch");
+  config.add_message_type<RankValues>("troupe::train::RankValues");
+  config.add_message_type<SummedValues>("troupe::train::SummedValues");
   config.add_message_type<Evaluate>("troupe::train::Evaluate");
   config.add_message_type<Evaluated>("troupe::train::Evaluated");
   config.add_message_type<Halt>("troupe::train::Halt");

@@ -115,6 +115,20 @@ struct Batch {
   Buffer labels;  ///< i32 [samples] + the labels of the layout
 };
 
+/// Trainer -> its reducer, in the middle of a step: what its rank adds to a sum over all ranks.
+/// Answered with SummedValues when all ranks have, or with `stale_generation` if the step ends
+/// before.
+struct RankValues {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t call = 0;  ///< the step's sums so far
+  std::vector<double> values;
+};
+struct SummedValues {
+  std::vector<double> values;  ///< as many as the longest sum of the step has
+};
+
 /// Reducer -> the trainers of its node: run the test samples that are yours.
 struct Evaluate {
   std::uint64_t generation = 0;
@@ -219,6 +233,14 @@ auto inspect(Inspector& f, NextBatch& x) {
 template <class Inspector>
 auto inspect(Inspector& f, Batch& x) {
   return f(x.step, x.samples, x.inputs, x.labels);
+}
+template <class Inspector>
+auto inspect(Inspector& f, RankValues& x) {
+  return f(x.generation, x.step, x.rank, x.call, x.values);
+}
+template <class Inspector>
+auto inspect(Inspector& f, SummedValues& x) {
+  return f(x.values);
 }
 template <class Inspector>
 auto inspect(Inspector& f, Evaluate& x) {

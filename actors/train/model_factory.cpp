@@ -19,6 +19,7 @@ Result<kernels::Model> make_model(const JobConfig& config, const SampleLayout& l
   model.classes = config.model.classes;
   model.hidden.assign(config.model.hidden.begin(), config.model.hidden.end());
   model.small_images = config.model.small_images;
+  model.synchronized_batch_norm = config.model.synchronized_batch_norm;
   if (config.model.width > 0) model.width = config.model.width;
   model.gpt = {.layers = config.model.layers,
                .heads = config.model.heads,

@@ -20,7 +20,9 @@
 #include "actors/train/messages.hpp"
 #include "actors/train/non_finite.hpp"
 #include "actors/train/program.hpp"
+#include "actors/train/rank_exchange.hpp"
 #include "actors/train/reporter.hpp"
+#include "actors/train/step_sums.hpp"
 #include "runtime/graph/messages.hpp"
 #include "runtime/remoting/caf_error.hpp"
 
@@ -42,7 +44,8 @@ public:
         context_(std::move(context)),
         setup_(std::move(setup)),
         reporter_(self, setup_.job_actor),
-        machine_(machine_options(), *this) {}
+        machine_(machine_options(), *this),
+        exchange_(self, *this) {}
 
   /// Errors are told to the job.
   void prepare() {
@@ -80,13 +83,16 @@ private:
 
   Status try_prepare() {
     TROUPE_ASSIGN(job_, context_->job(setup_));
-    buckets_ = make_buckets(job_->replica().model(), job_->config().operation.bucket_bytes);
+    const auto& model = job_->replica().model();
+    auto buckets = make_buckets(model, job_->config().operation.bucket_bytes);
     collective::PlanSpec spec;
     spec.node_of_rank = setup_.node_of_rank;
     for (auto node : spec.node_of_rank) spec.nodes = std::max(spec.nodes, node + 1);
-    for (const auto& bucket : buckets_) spec.bucket_elements.push_back(bucket.end - bucket.begin);
+    for (const auto& bucket : buckets) spec.bucket_elements.push_back(bucket.end - bucket.begin);
     spec.extras = kExtras;
+    TROUPE_TRY(exchange_.prepare(kernels::rank_sums(model), spec));
     TROUPE_ASSIGN(plan_, collective::ReducePlan::make(std::move(spec)));
+    sums_ = StepSums(plan_, std::move(buckets));
     // Before the work, not after it. Whichever node is left may have to write.
     CheckpointStore store(job_->config().checkpoint.directory, job_->config().checkpoint.keep);
     TROUPE_TRY(store.check_writable(
@@ -106,7 +112,7 @@ private:
 
   // What the machine decides; sends are the base's.
   void slice_done(std::uint64_t, std::uint32_t slice, Buffer sum) override {
-    sums_.emplace_back(slice, std::move(sum));
+    sums_.add(slice, std::move(sum));
   }
   void bucket_done(std::uint64_t, std::uint32_t, Buffer) override {}
   void step_done(std::uint64_t, std::vector<double> extras) override {
@@ -115,6 +121,8 @@ private:
 
   void begin(const Begin& x) {
     if (auto status = machine_.start(plan_, setup_.index, x.generation, x.step); !status.ok())
+      return fail(status.error());
+    if (auto status = exchange_.start(setup_.index, x.generation, x.step); !status.ok())
       return fail(status.error());
     generation_ = x.generation;
     begun_ = running_ = true;
@@ -182,7 +190,7 @@ private:
       tell_skipped(bad);
       replica.skip();
     } else {
-      replica.take_step(whole_sum());
+      replica.take_step(sums_.runs());
     }
     sums_.clear();
     non_finite_.clear();
@@ -190,36 +198,11 @@ private:
     after_step(replica.steps_done());
   }
 
-  /// All slices in the order of the flat layout, though they come in any.
-  std::vector<kernels::GradientRun> whole_sum() const {
-    std::vector<kernels::GradientRun> runs;
-    for (const auto& [slice, sum] : sums_) runs.push_back({begin_of(slice), floats(sum, slice)});
-    std::sort(runs.begin(), runs.end(),
-              [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    return runs;
-  }
-  std::uint64_t begin_of(std::uint32_t slice) const {
-    const auto& run = plan_->slices()[slice];
-    return buckets_[run.bucket].begin + run.offset;
-  }
-  std::span<const float> floats(const Buffer& sum, std::uint32_t slice) const {
-    return {reinterpret_cast<const float*>(sum.data()), plan_->slices()[slice].elements};
-  }
-
   /// What is not finite in the sums, if every rank's part of them is. From what all nodes have the
   /// same bits of, as all must decide alike.
   std::optional<NonFinite> find_bad(const std::vector<double>& extras) const {
     if (extras[kNonFinite] > 0) return std::nullopt;
-    std::optional<NonFinite> found;
-    std::uint64_t found_at = 0;
-    for (const auto& [slice, sum] : sums_) {
-      const auto begin = begin_of(slice);
-      if (found && begin < found_at) continue;  // slices come in any order; all name the last
-      auto bad = find_non_finite(job_->replica().model(), begin, floats(sum, slice));
-      if (!bad) continue;
-      found = std::move(bad);
-      found_at = begin;
-    }
+    auto found = sums_.find_bad(job_->replica().model());
     if (!found && !std::isfinite(extras[kLossSum]))
       found = NonFinite{.nan = std::isnan(extras[kLossSum])};
     return found;
@@ -328,6 +311,7 @@ private:
   void abort() {
     running_ = false;
     machine_.abort();
+    exchange_.abort();
     sums_.clear();
     test_parts_.clear();
     non_finite_.clear();
@@ -408,9 +392,9 @@ private:
   Setup setup_;
   Reporter reporter_;
   std::shared_ptr<JobOnNode> job_;
-  std::vector<Bucket> buckets_;
   std::shared_ptr<const collective::ReducePlan> plan_;
   collective::ReduceMachine machine_;
+  RankExchange exchange_;
   std::vector<caf::actor> trainers_;  // of this node
   caf::actor checkpointer_;
   std::uint64_t generation_ = 0;
@@ -421,10 +405,10 @@ private:
   std::size_t evaluations_open_ = 0;
   std::size_t busy_ = 0;  // answers that trainers owe
   caf::typed_response_promise<Halted> halted_;
-  std::vector<std::pair<std::uint32_t, Buffer>> sums_;  // of the step in flight: slice, sum
-  std::optional<std::vector<double>> step_extras_;      // set when the step's sums are complete
-  std::map<std::uint32_t, Evaluated> test_parts_;       // by rank, for the next step's extras
-  std::map<std::uint32_t, NonFinite> non_finite_;       // by rank, of this node in that step
+  StepSums sums_;                                   // of the step in flight
+  std::optional<std::vector<double>> step_extras_;  // set when the step's sums are complete
+  std::map<std::uint32_t, Evaluated> test_parts_;   // by rank, for the next step's extras
+  std::map<std::uint32_t, NonFinite> non_finite_;   // by rank, of this node in that step
 };
 
 caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
@@ -443,11 +427,16 @@ caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
       [state](const collective::ExtrasReady& x) { state->add_extras(x); },
       [state](collective::Partial& x) { state->check(state->machine_.receive(std::move(x))); },
       [state](collective::SliceSum& x) { state->check(state->machine_.receive(std::move(x))); },
-      [state](collective::Extras& x) { state->check(state->machine_.receive(std::move(x))); },
+      [state](collective::Extras& x) {
+        state->check(state->exchange_.takes(x) ? state->exchange_.receive(std::move(x))
+                                               : state->machine_.receive(std::move(x)));
+      },
+      [state](RankValues& x) { return state->exchange_.add(std::move(x)); },
       [state](const Evaluated& x) { state->evaluated(x); },
       [state](const Failed& x) {
         state->trainer_rests();
-        state->reporter_.say(x);
+        // It was told that the generation has ended, and by this reducer.
+        if (x.code != static_cast<std::uint16_t>(Code::stale_generation)) state->reporter_.say(x);
       },
       [state](const Pull& x) { return state->pull(x); },
       [state](CopyState) { return state->copy_state(); },

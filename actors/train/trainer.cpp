@@ -1,9 +1,11 @@
 #include "actors/train/trainer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
 
+#include <caf/scoped_actor.hpp>
 #include <fmt/format.h>
 
 #include "actors/collective/reducer.hpp"
@@ -118,12 +120,16 @@ private:
                                                   (bucket.end - bucket.begin) * sizeof(float))});
       }
     };
-    TROUPE_ASSIGN(
-        auto stats,
-        workspace_->forward_backward(
-            job_->replica().parameters(), input.first, input.second, values,
-            [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
-            {job_->config().seed, step.step, setup_.index}, job_->replica().loss_scale().value()));
+    TROUPE_ASSIGN(auto stats,
+                  workspace_->forward_backward(
+                      job_->replica().parameters(), input.first, input.second, values,
+                      {.ready = [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
+                       .key = {job_->config().seed, step.step, setup_.index},
+                       .loss_scale = job_->replica().loss_scale().value(),
+                       .sum_over_ranks =
+                           [&, call = 0u](std::span<double> sums) mutable {
+                             return sum(step, call++, sums);
+                           }}));
     send_from(0);
     job_->add_compute(std::chrono::steady_clock::now() - begun);
     if (!bad && !std::isfinite(stats.loss_sum)) bad = NonFinite{.nan = std::isnan(stats.loss_sum)};
@@ -140,6 +146,27 @@ private:
                     setup_.index,
                     {stats.loss_sum, static_cast<double>(stats.correct), bad ? 1.0 : 0.0}});
     return {};
+  }
+
+  /// Waits, in the middle of a pass: the actor has a thread of its own where models ask for this
+  /// (kWaitingTrainerType).
+  Status sum(const StepBegun& step, std::uint32_t call, std::span<double> values) {
+    RankValues request{step.generation, step.step, setup_.index, call, {}};
+    request.values.assign(values.begin(), values.end());
+    Status status;
+    caf::scoped_actor asker(self_->system());
+    asker->request(reducer_, caf::infinite, std::move(request))
+        .receive(
+            [&](const SummedValues& sums) {
+              if (sums.values.size() < values.size())
+                status = {Code::protocol_error,
+                          fmt::format("a sum of {} values over all ranks came back as {}",
+                                      values.size(), sums.values.size())};
+              else
+                std::copy_n(sums.values.begin(), values.size(), values.begin());
+            },
+            [&](const caf::error& error) { status = remoting::from_caf(error); });
+    return status;
   }
 
   /// The rank's share of the test set.

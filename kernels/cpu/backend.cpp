@@ -69,7 +69,7 @@ MadeKernel make_pooling(const KernelRequest& request) {
 }
 
 MadeKernel make_batch_norm(const KernelRequest& request) {
-  return request.choice == KernelChoice::portable ? MadeKernel(nullptr)
+  return request.choice == KernelChoice::portable ? make_own_batch_norm(request)
                                                   : make_dnnl_batch_norm(request);
 }
 
@@ -88,6 +88,8 @@ constexpr Entry kKernels[] = {
     {Operation::relu, DType::f32, make_relu},
     {Operation::batch_norm, DType::f32, make_batch_norm},
     {Operation::batch_norm_relu, DType::f32, make_batch_norm},
+    {Operation::synchronized_batch_norm, DType::f32, make_own_batch_norm},
+    {Operation::synchronized_batch_norm_relu, DType::f32, make_own_batch_norm},
     {Operation::add, DType::f32, make_add},
     {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},

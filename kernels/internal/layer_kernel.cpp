@@ -16,6 +16,13 @@ Activation interleaved_activation(const Shape& shape) {
   return {shape, Activation::Layout::interleaved, floats, {}};
 }
 
+Status LayerKernel::forward_sums(const ForwardPass&, double*) {
+  return {};
+}
+Status LayerKernel::backward_sums(const BackwardPass&, double*) {
+  return {};
+}
+
 bool KernelRequest::adds_gradient(std::size_t parameter) const {
   const std::size_t index = layers[0].parameters[parameter];
   const Layer* const end = model.layers().data() + model.layers().size();

@@ -49,6 +49,8 @@ struct ForwardPass {
   float* output;
   PassKey key = {};
   Stream* stream = nullptr;  ///< where it is done; on the CPU nobody looks at it
+  /// What forward_sums() gave, summed over all ranks; the device's.
+  const double* sums_over_ranks = nullptr;
 
   const float* input() const noexcept { return inputs[0]; }
 };
@@ -62,6 +64,8 @@ struct BackwardPass {
   float* gradients;
   std::span<float* const> input_gradients;  ///< to be overwritten; null unless asked for
   Stream* stream = nullptr;                 ///< as in the forward pass
+  /// What backward_sums() gave, summed over all ranks; the device's.
+  const double* sums_over_ranks = nullptr;
 
   const float* input() const noexcept { return inputs[0]; }
   float* input_gradient() const noexcept { return input_gradients[0]; }
@@ -97,6 +101,13 @@ public:
   virtual Status forward(const ForwardPass& pass) = 0;
   virtual Status backward(const BackwardPass& pass) = 0;
   virtual KernelTraits traits() const noexcept { return {}; }
+
+  /// How many numbers a pass has summed over all ranks before forward() and before backward():
+  /// those that the calls below write first. Their `sums` are the device's.
+  virtual std::size_t sums_over_ranks() const noexcept { return 0; }
+  virtual Status forward_sums(const ForwardPass& pass, double* sums);
+  virtual Status backward_sums(const BackwardPass& pass, double* sums);
+
   /// Writes what the last forward pass adds to the layer's statistics, times the batch, to their
   /// places in all of the model's gradients.
   virtual Status add_statistics(const StatisticsPass& pass) const {

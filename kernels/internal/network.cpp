@@ -13,9 +13,13 @@ namespace {
 using Layout = Activation::Layout;
 
 struct OperationOf {
+  Mode mode;
   Operation operator()(const Convolution&) const { return Operation::convolution; }
   Operation operator()(const Linear&) const { return Operation::linear; }
-  Operation operator()(const BatchNorm&) const { return Operation::batch_norm; }
+  Operation operator()(const BatchNorm& spec) const {
+    return spec.synchronized && mode == Mode::training ? Operation::synchronized_batch_norm
+                                                       : Operation::batch_norm;
+  }
   Operation operator()(const Relu&) const { return Operation::relu; }
   Operation operator()(const Pooling& spec) const {
     return spec.kind == Pooling::Kind::max ? Operation::max_pooling : Operation::average_pooling;
@@ -41,8 +45,8 @@ struct OperationOf {
   Operation operator()(const Custom&) const { return Operation::custom; }
 };
 
-Operation operation_of(const Layer& layer) {
-  return std::visit(OperationOf{}, layer.spec);
+Operation operation_of(const Layer& layer, Mode mode) {
+  return std::visit(OperationOf{mode}, layer.spec);
 }
 
 /// Layers one after the other that one kernel may compute; the longest are tried first.
@@ -56,6 +60,9 @@ constexpr Fusion kFusions[] = {
      {Operation::convolution, Operation::relu, Operation::max_pooling},
      3},
     {Operation::batch_norm_relu, {Operation::batch_norm, Operation::relu}, 2},
+    {Operation::synchronized_batch_norm_relu,
+     {Operation::synchronized_batch_norm, Operation::relu},
+     2},
     {Operation::add_relu, {Operation::add, Operation::relu}, 2},
 };
 
@@ -103,7 +110,7 @@ struct Network::Builder {
     const auto layers = network.model_.layers();
     if (index + fusion.count > layers.size()) return false;
     for (std::size_t i = 0; i < fusion.count; ++i) {
-      if (operation_of(layers[index + i]) != fusion.layers[i]) return false;
+      if (operation_of(layers[index + i], options.mode) != fusion.layers[i]) return false;
       if (i == 0) continue;
       // What is between two of them belongs to nobody else.
       if (layers[index + i].from != std::vector{index + i} || consumers[index + i] != 1)
@@ -137,7 +144,8 @@ struct Network::Builder {
     std::unique_ptr<LayerKernel> kernel;
     std::size_t used = 1;
     if (options.precision != DType::f32) {
-      TROUPE_ASSIGN(kernel, make(operation_of(rest[0]), rest.first(1), options.precision));
+      TROUPE_ASSIGN(kernel,
+                    make(operation_of(rest[0], options.mode), rest.first(1), options.precision));
     }
     for (const Fusion& fusion : kFusions) {
       if (kernel != nullptr || !matches(fusion, index)) continue;
@@ -146,7 +154,7 @@ struct Network::Builder {
     }
     if (kernel == nullptr) {
       used = 1;
-      TROUPE_ASSIGN(kernel, make(operation_of(rest[0]), rest.first(1)));
+      TROUPE_ASSIGN(kernel, make(operation_of(rest[0], options.mode), rest.first(1)));
     }
     if (kernel == nullptr)
       return Error{Code::not_supported,
@@ -238,8 +246,19 @@ Status Network::plan() {
   TROUPE_ASSIGN(memory_, backend().allocate(std::max<std::size_t>(arena_.size(), 1)));
   TROUPE_ASSIGN(Buffer scratch, backend().allocate_scratch(scratch_->reserved()));
   scratch_->take(std::move(scratch));
+  TROUPE_TRY(allocate_rank_sums());
   // Lanes and channels that only fill up a block are read, if never used.
   return options_.stream->zero(memory_.data(), memory_.size());
+}
+
+Status Network::allocate_rank_sums() {
+  std::size_t most = 0;
+  for (const Step& step : steps_) most = std::max(most, step.kernel->sums_over_ranks());
+  if (most == 0) return {};
+  TROUPE_ASSIGN(rank_sums_, backend().allocate(most * sizeof(double)));
+  if (backend().is_host()) return {};
+  TROUPE_ASSIGN(staged_sums_, backend().allocate_staging(2 * most * sizeof(double)));
+  return {};
 }
 
 /// Events: 0 the input is written, i + 1 step i forward, n + 1 the output is read, and then the
@@ -361,17 +380,37 @@ std::span<std::int32_t> Network::ids() noexcept {
           value.activation.floats};
 }
 
-Status Network::forward(const float* parameters, const PassKey& key) {
+/// Has the first `count` of rank_sums() summed; another device than the host is waited for.
+Status Network::sum_over_ranks(std::size_t count, const SumOverRanks& sum) {
+  if (backend().is_host()) return sum({rank_sums(), count});
+  Stream& stream = *options_.stream;
+  // Apart: what goes back may still be read when the next sums come.
+  auto* const here = reinterpret_cast<double*>(staged_sums_.data());
+  double* const back = here + staged_sums_.size() / sizeof(double) / 2;
+  TROUPE_TRY(stream.copy(here, rank_sums(), count * sizeof(double)));
+  TROUPE_TRY(stream.synchronize());
+  std::copy_n(here, count, back);
+  TROUPE_TRY(sum({back, count}));
+  return stream.copy(rank_sums(), back, count * sizeof(double));
+}
+
+Status Network::forward(const float* parameters, const PassKey& key, const SumOverRanks& sum) {
   std::vector<const float*> inputs;
   for (Step& step : steps_) {
     if (step.kernel->traits().alias) continue;
     inputs.clear();
     for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
-    TROUPE_TRY(step.kernel->forward({.inputs = inputs,
-                                     .parameters = parameters,
-                                     .output = at(values_[step.output].block),
-                                     .key = key,
-                                     .stream = options_.stream}));
+    ForwardPass pass{.inputs = inputs,
+                     .parameters = parameters,
+                     .output = at(values_[step.output].block),
+                     .key = key,
+                     .stream = options_.stream};
+    if (const std::size_t count = step.kernel->sums_over_ranks(); count > 0) {
+      TROUPE_TRY(step.kernel->forward_sums(pass, rank_sums()));
+      TROUPE_TRY(sum_over_ranks(count, sum));
+      pass.sums_over_ranks = rank_sums();
+    }
+    TROUPE_TRY(step.kernel->forward(pass));
   }
   return {};
 }
@@ -385,7 +424,7 @@ std::span<const float> Network::input_gradient() const noexcept {
 }
 
 Status Network::backward(const float* parameters, float* gradients,
-                         const GradientEnqueued& enqueued) {
+                         const GradientEnqueued& enqueued, const SumOverRanks& sum) {
   for (const Step& step : steps_)
     TROUPE_TRY(step.kernel->add_statistics({gradients, options_.stream}));
   if (enqueued) {
@@ -394,33 +433,41 @@ Status Network::backward(const float* parameters, float* gradients,
         TROUPE_TRY(enqueued(model_.parameters()[i]));
   }
   for (std::size_t i = steps_.size(); i-- > 0;) {
-    TROUPE_TRY(run_backward(steps_[i], parameters, gradients));
+    TROUPE_TRY(run_backward(steps_[i], parameters, gradients, sum));
     if (!enqueued) continue;
     for (std::size_t index : steps_[i].completes) TROUPE_TRY(enqueued(model_.parameters()[index]));
   }
   return {};
 }
 
-Status Network::run_backward(Step& step, const float* parameters, float* gradients) {
+Status Network::run_backward(Step& step, const float* parameters, float* gradients,
+                             const SumOverRanks& sum) {
   if (step.runs_backward) {
     std::vector<const float*> inputs;
     for (const std::size_t input : step.inputs) inputs.push_back(at(values_[input].block));
     std::vector<float*> input_gradients;
     for (const Block& block : step.input_gradients)
       input_gradients.push_back(block ? at(*block) : nullptr);
-    TROUPE_TRY(step.kernel->backward({.inputs = inputs,
-                                      .output = at(values_[step.output].block),
-                                      .output_gradient = at(step.output_gradient),
-                                      .parameters = parameters,
-                                      .gradients = gradients,
-                                      .input_gradients = input_gradients,
-                                      .stream = options_.stream}));
+    BackwardPass pass{.inputs = inputs,
+                      .output = at(values_[step.output].block),
+                      .output_gradient = at(step.output_gradient),
+                      .parameters = parameters,
+                      .gradients = gradients,
+                      .input_gradients = input_gradients,
+                      .stream = options_.stream};
+    if (const std::size_t count = step.kernel->sums_over_ranks(); count > 0) {
+      TROUPE_TRY(step.kernel->backward_sums(pass, rank_sums()));
+      TROUPE_TRY(sum_over_ranks(count, sum));
+      pass.sums_over_ranks = rank_sums();
+    }
+    TROUPE_TRY(step.kernel->backward(pass));
   }
-  for (const Sum& sum : step.sums) {
-    if (sum.copy)
-      TROUPE_TRY(options_.stream->copy(at(sum.into), at(sum.from), sum.floats * sizeof(float)));
+  for (const Sum& added : step.sums) {
+    if (added.copy)
+      TROUPE_TRY(
+          options_.stream->copy(at(added.into), at(added.from), added.floats * sizeof(float)));
     else
-      TROUPE_TRY(backend().add_into(*options_.stream, at(sum.into), at(sum.from), sum.floats,
+      TROUPE_TRY(backend().add_into(*options_.stream, at(added.into), at(added.from), added.floats,
                                     options_.threads));
   }
   return {};

@@ -14,6 +14,7 @@
 #include "kernels/internal/layer_kernel.hpp"
 #include "kernels/model.hpp"
 #include "kernels/pass_key.hpp"
+#include "kernels/rank_sums.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
@@ -70,7 +71,8 @@ public:
   /// Bytes that kernels share for what they need during a call.
   std::size_t scratch_bytes() const noexcept { return scratch_->size(); }
 
-  Status forward(const float* parameters, const PassKey& key = {});
+  /// `sum` is needed if rank_sums() says so, in training.
+  Status forward(const float* parameters, const PassKey& key = {}, const SumOverRanks& sum = {});
 
   /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
   /// after it (if it was asked for): row-major. Training only.
@@ -79,7 +81,8 @@ public:
 
   /// Follows `forward`. Overwrites `gradients` where parameters are, and calls `enqueued` (if any)
   /// in the order of Workspace's GradientReady. Training only.
-  Status backward(const float* parameters, float* gradients, const GradientEnqueued& enqueued);
+  Status backward(const float* parameters, float* gradients, const GradientEnqueued& enqueued,
+                  const SumOverRanks& sum = {});
 
 private:
   using Block = std::optional<std::size_t>;
@@ -118,11 +121,15 @@ private:
       : model_(std::move(model)), options_(options) {}
   Backend& backend() const { return options_.device.backend(); }
   Status plan();
+  Status allocate_rank_sums();
   void plan_forward();
   void plan_backward();
   std::size_t backward_time(std::size_t step) const { return 2 * steps_.size() - step; }
 
-  Status run_backward(Step& step, const float* parameters, float* gradients);
+  Status run_backward(Step& step, const float* parameters, float* gradients,
+                      const SumOverRanks& sum);
+  double* rank_sums() noexcept { return reinterpret_cast<double*>(rank_sums_.data()); }
+  Status sum_over_ranks(std::size_t count, const SumOverRanks& sum);
   float* at(std::size_t block) const noexcept;
   std::span<float> floats(const Value& value) const noexcept;
 
@@ -135,6 +142,8 @@ private:
   std::size_t output_ = 0;  ///< value
   ArenaPlan arena_;
   mutable Buffer memory_;
+  Buffer rank_sums_;    ///< doubles, of the kernel that has some summed over all ranks
+  Buffer staged_sums_;  ///< on the host, of those that come and those that go; on the CPU none
 };
 
 }  // namespace troupe::kernels

@@ -16,7 +16,7 @@ public:
   Result<Model> build() {
     Value x = config_.small_images ? convolution("conv1", model_.input(), config_.width, 3, 1)
                                    : convolution("conv1", model_.input(), config_.width, 7, 2);
-    x = model_.add(Relu{}, model_.add(BatchNorm{"bn1"}, x));
+    x = model_.add(Relu{}, model_.add(norm("bn1"), x));
     if (!config_.small_images)
       x = model_.add(Pooling{.kind = Pooling::Kind::max, .kernel = 3, .stride = 2, .padding = 1},
                      x);
@@ -41,9 +41,12 @@ private:
                                   .initial = Initial::by_fan_out(channels * kernel * kernel)},
                       x);
   }
-  Value normalized(const std::string& name, const std::string& norm, Value x, std::int64_t channels,
-                   std::int64_t kernel, std::int64_t stride) {
-    return model_.add(BatchNorm{norm}, convolution(name, x, channels, kernel, stride));
+  BatchNorm norm(const std::string& name) const {
+    return {.name = name, .synchronized = config_.synchronized_batch_norm};
+  }
+  Value normalized(const std::string& name, const std::string& norm_name, Value x,
+                   std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+    return model_.add(norm(norm_name), convolution(name, x, channels, kernel, stride));
   }
 
   Value block(const std::string& name, Value x, std::int64_t width, std::int64_t stride) {

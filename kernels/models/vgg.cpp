@@ -13,11 +13,11 @@ constexpr std::int64_t kHidden = 64;                                    // times
 constexpr std::int64_t kPooled = 7;                                     // pixels a side
 
 /// The layers of torchvision's `features`, whose numbers are their places in it.
-std::vector<LayerSpec> features(std::int64_t width, bool normalized) {
+std::vector<LayerSpec> features(const ModelConfig& config, bool normalized) {
   std::vector<LayerSpec> layers;
   const auto name = [&] { return fmt::format("features.{}", layers.size()); };
   for (std::size_t stage = 0; stage < kConvolutions.size(); ++stage) {
-    const std::int64_t channels = kChannels[stage] * width;
+    const std::int64_t channels = kChannels[stage] * config.width;
     for (std::int64_t i = 0; i < kConvolutions[stage]; ++i) {
       layers.emplace_back(Convolution{.name = name(),
                                       .out_channels = channels,
@@ -25,7 +25,9 @@ std::vector<LayerSpec> features(std::int64_t width, bool normalized) {
                                       .padding = 1,
                                       .initial = Initial::by_fan_out(channels * 9),
                                       .initial_bias = Initial::constant(0.0f)});
-      if (normalized) layers.emplace_back(BatchNorm{name()});
+      if (normalized)
+        layers.emplace_back(
+            BatchNorm{.name = name(), .synchronized = config.synchronized_batch_norm});
       layers.emplace_back(Relu{});
     }
     layers.emplace_back(Pooling{});
@@ -48,7 +50,7 @@ Result<Model> vgg16(bool normalized, const ModelConfig& config) {
     return Error{Code::shape_mismatch,
                  fmt::format("model '{}' needs input [channels, height, width], not {}", name,
                              to_string(config.input))};
-  std::vector<LayerSpec> layers = features(config.width, normalized);
+  std::vector<LayerSpec> layers = features(config, normalized);
   layers.emplace_back(AdaptivePooling{Pooling::Kind::average, kPooled, kPooled});
   layers.emplace_back(Flatten{});
   for (const char* hidden : {"classifier.0", "classifier.3"}) {

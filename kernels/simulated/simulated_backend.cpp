@@ -116,9 +116,41 @@ public:
     const Memory& memory = stream.memory();
     stream.enqueue([kernel = kernel_.get(), inputs = all_at(memory, pass.inputs),
                     parameters = memory.at(pass.parameters), output = memory.at(pass.output),
-                    key = pass.key] {
-      return kernel->forward(
-          {.inputs = inputs, .parameters = parameters, .output = output, .key = key});
+                    key = pass.key, sums = memory.at(pass.sums_over_ranks)] {
+      return kernel->forward({.inputs = inputs,
+                              .parameters = parameters,
+                              .output = output,
+                              .key = key,
+                              .sums_over_ranks = sums});
+    });
+    return {};
+  }
+
+  std::size_t sums_over_ranks() const noexcept override { return kernel_->sums_over_ranks(); }
+  Status forward_sums(const ForwardPass& pass, double* sums) override {
+    SimulatedStream& stream = stream_of(pass.stream);
+    const Memory& memory = stream.memory();
+    stream.enqueue([kernel = kernel_.get(), inputs = all_at(memory, pass.inputs),
+                    parameters = memory.at(pass.parameters), sums = memory.at(sums)] {
+      return kernel->forward_sums({.inputs = inputs, .parameters = parameters, .output = nullptr},
+                                  sums);
+    });
+    return {};
+  }
+  Status backward_sums(const BackwardPass& pass, double* sums) override {
+    SimulatedStream& stream = stream_of(pass.stream);
+    const Memory& memory = stream.memory();
+    stream.enqueue([kernel = kernel_.get(), inputs = all_at(memory, pass.inputs),
+                    gradient = memory.at(pass.output_gradient),
+                    parameters = memory.at(pass.parameters), gradients = memory.at(pass.gradients),
+                    sums = memory.at(sums)] {
+      return kernel->backward_sums({.inputs = inputs,
+                                    .output = nullptr,
+                                    .output_gradient = gradient,
+                                    .parameters = parameters,
+                                    .gradients = gradients,
+                                    .input_gradients = {}},
+                                   sums);
     });
     return {};
   }
@@ -129,13 +161,15 @@ public:
     stream.enqueue([kernel = kernel_.get(), inputs = all_at(memory, pass.inputs),
                     output = memory.at(pass.output), gradient = memory.at(pass.output_gradient),
                     parameters = memory.at(pass.parameters), gradients = memory.at(pass.gradients),
-                    input_gradients = all_at(memory, pass.input_gradients)] {
+                    input_gradients = all_at(memory, pass.input_gradients),
+                    sums = memory.at(pass.sums_over_ranks)] {
       return kernel->backward({.inputs = inputs,
                                .output = output,
                                .output_gradient = gradient,
                                .parameters = parameters,
                                .gradients = gradients,
-                               .input_gradients = input_gradients});
+                               .input_gradients = input_gradients,
+                               .sums_over_ranks = sums});
     });
     return {};
   }

@@ -44,11 +44,20 @@ Status DeviceNetwork::send(Buffer& to, std::span<const float> values) {
   return stream_->copy(to.data(), values.data(), values.size_bytes());
 }
 
+namespace {
+
+/// That of a rank without others.
+Status of_one_rank(std::span<double>) {
+  return {};
+}
+
+}  // namespace
+
 Status DeviceNetwork::forward(std::span<const float> parameters, const PassKey& key) {
   TROUPE_TRY(send(parameters_, parameters));
   const auto input = network_->input();
   TROUPE_TRY(stream_->copy(input.data(), input_.data(), input.size_bytes()));
-  TROUPE_TRY(network_->forward(floats(parameters_), key));
+  TROUPE_TRY(network_->forward(floats(parameters_), key, of_one_rank));
   const auto output = network_->output();
   output_.resize(output.size());
   TROUPE_TRY(stream_->copy(output_.data(), output.data(), output.size_bytes()));
@@ -59,7 +68,7 @@ Status DeviceNetwork::backward(std::span<const float> output_gradient, std::span
   const auto given = network_->output_gradient();
   TROUPE_TRY(stream_->copy(given.data(), output_gradient.data(), output_gradient.size_bytes()));
   TROUPE_TRY(send(gradients_, gradients));
-  TROUPE_TRY(network_->backward(floats(parameters_), floats(gradients_), {}));
+  TROUPE_TRY(network_->backward(floats(parameters_), floats(gradients_), {}, of_one_rank));
   TROUPE_TRY(stream_->copy(gradients.data(), gradients_.data(), gradients.size_bytes()));
   if (wants_input_gradient_) {
     const auto from = network_->input_gradient();

@@ -57,6 +57,14 @@ TEST_P(Layers, relu_of_features) {
 TEST_P(Layers, relu_of_images) {
   check({2, 3, 5}, {Relu{}});
 }
+TEST_P(Layers, batch_norm) {
+  check({3, 4, 5}, {BatchNorm{"b"}}, 4);
+  check({2, 5, 9}, {BatchNorm{"b"}, Relu{}});
+}
+TEST_P(Layers, synchronized_batch_norm) {
+  check({3, 4, 5}, {BatchNorm{.name = "b", .synchronized = true}}, 4);
+  check({2, 5, 9}, {BatchNorm{.name = "b", .synchronized = true}, Relu{}});
+}
 TEST_P(Layers, max_pooling) {
   check({2, 6, 4}, {Pooling{}});
 }
@@ -293,8 +301,11 @@ TEST_P(LibraryLayers, a_decoder) {
                    {.gpt = {.layers = 2, .heads = 2, .width = 16, .context = 9, .vocabulary = 23}}),
         2);
 }
-TEST_P(LibraryLayers, batch_norm) {
-  check({3, 4, 5}, {BatchNorm{"b"}}, 4);
+TEST_P(LibraryLayers, synchronized_batch_norm_of_many_channels_after_a_convolution) {
+  for (const std::int64_t channels : {8, 16, 20, 32})
+    check({3, 4, 4},
+          {Convolution{.name = "c", .out_channels = channels, .kernel = 1, .bias = false},
+           BatchNorm{.name = "b", .synchronized = true}, Relu{}});
 }
 TEST_P(LibraryLayers, batch_norm_of_many_channels_after_a_convolution) {
   check({3, 4, 4},

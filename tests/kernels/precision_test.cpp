@@ -57,9 +57,10 @@ protected:
       labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
     Gradient gradient;
     gradient.values.resize(model.flat_size());
-    gradient.loss =
-        workspace.forward_backward(parameters, samples, labels, gradient.values, {}, {}, loss_scale)
-            .value();
+    gradient.loss = workspace
+                        .forward_backward(parameters, samples, labels, gradient.values,
+                                          {.loss_scale = loss_scale})
+                        .value();
     return gradient;
   }
 

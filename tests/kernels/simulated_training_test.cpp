@@ -55,11 +55,12 @@ Outcome run(const Model& model, const ComputeDevice& device, const Outcome* expe
   const Tensor few = samples.rows(0, 2).value();
   const Tensor few_labels = labels.rows(0, 2 * model.labels_per_sample()).value();
   EXPECT_TRUE(
-      workspace.forward_backward(parameters, few, few_labels, outcome.gradients, {}, {1, 0, 0})
+      workspace.forward_backward(parameters, few, few_labels, outcome.gradients, {.key = {1, 0, 0}})
           .ok());
-  outcome.loss =
-      workspace.forward_backward(parameters, samples, labels, outcome.gradients, ready, {1, 1, 0})
-          .value();
+  outcome.loss = workspace
+                     .forward_backward(parameters, samples, labels, outcome.gradients,
+                                       {.ready = ready, .key = {1, 1, 0}})
+                     .value();
   outcome.evaluated = workspace.evaluate(parameters, samples, labels).value();
   const Tensor logits = workspace.predict(parameters, samples).value();
   outcome.predicted.assign(logits.data<float>().begin(), logits.data<float>().end());

@@ -92,7 +92,8 @@ TEST_F(TokenModel, says_that_a_shared_weights_gradient_is_ready_when_the_first_l
     EXPECT_TRUE(std::equal(whole.begin() + from, whole.end(), gradients.begin() + from))
         << info.name;
   };
-  ASSERT_TRUE(workspace.forward_backward(parameters, ids, labels, gradients, ready).ok());
+  ASSERT_TRUE(
+      workspace.forward_backward(parameters, ids, labels, gradients, {.ready = ready}).ok());
   EXPECT_EQ(names.size(), model.parameters().size());
   EXPECT_EQ(names.front(), "ln_f.bias");
   EXPECT_EQ(names[names.size() - 2], "wpe.weight");
@@ -159,7 +160,9 @@ TEST(TokenModelOfDropout, draws_by_the_key_and_not_at_inference) {
   std::vector<float> gradients(model.flat_size());
   const auto loss = [&](const PassKey& key, int threads = 1) {
     Workspace workspace = Workspace::create(model, {.threads = threads}).value();
-    return workspace.forward_backward(parameters, ids, labels, gradients, {}, key).value().loss_sum;
+    return workspace.forward_backward(parameters, ids, labels, gradients, {.key = key})
+        .value()
+        .loss_sum;
   };
   const double first = loss({1, 2, 3});
   EXPECT_EQ(first, loss({1, 2, 3}));

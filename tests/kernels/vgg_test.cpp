@@ -59,7 +59,8 @@ TEST(NarrowVgg, with_batch_norm_learns_a_few_samples_in_spite_of_its_dropout) {
   double before = 0.0, after = 0.0;
   for (std::uint64_t step = 0; step < 60; ++step) {
     const LossStats stats =
-        workspace.forward_backward(parameters, images, labels, gradients, {}, {1, step, 0}).value();
+        workspace.forward_backward(parameters, images, labels, gradients, {.key = {1, step, 0}})
+            .value();
     if (step == 0) before = stats.loss_sum / 6;
     if (step >= 50) after += stats.loss_sum / 60;
     adam->update({step + 1, 0.003, 1.0f / 6.0f}, std::array{GradientRun{0, gradients}}, parameters,

@@ -147,7 +147,8 @@ TEST_F(WorkspaceTest, says_which_gradients_are_ready_from_the_last_to_the_first)
         << parameter.name;
   };
   ASSERT_TRUE(
-      workspace.forward_backward(parameters, samples.images, samples.labels, gradients, ready)
+      workspace
+          .forward_backward(parameters, samples.images, samples.labels, gradients, {.ready = ready})
           .ok());
   EXPECT_THAT(names, testing::ElementsAre("fc3.bias", "fc3.weight", "fc2.bias", "fc2.weight",
                                           "fc1.bias", "fc1.weight", "conv2.bias", "conv2.weight",

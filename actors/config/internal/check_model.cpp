@@ -43,6 +43,10 @@ std::optional<Problem> check_model(const ModelConfig& model) {
   if (!resnet)
     if (auto found = unused("model.small_images", model.small_images, model, "resnet18"))
       return found;
+  if (!resnet && model.name != "vgg16_bn")
+    if (auto found = unused("model.synchronized_batch_norm", model.synchronized_batch_norm, model,
+                            "resnet18 or vgg16_bn"))
+      return found;
   if (!gpt && !lstm) {
     if (auto found = unused("model.layers", model.layers != 0, model, "gpt or lstm")) return found;
     if (auto found = unused("model.dropout", model.dropout != 0, model, "gpt or lstm"))

@@ -68,6 +68,8 @@ const Key kKeys[] = {
      .most = 1u << 20},
     {.name = "model.small_images", .field = TROUPE_FIELD(Boolean, model.small_images)},
     {.name = "model.width", .field = TROUPE_FIELD(U32, model.width), .most = 1u << 16},
+    {.name = "model.synchronized_batch_norm",
+     .field = TROUPE_FIELD(Boolean, model.synchronized_batch_norm)},
     {.name = "model.layers", .field = TROUPE_FIELD(U32, model.layers), .most = 1024},
     {.name = "model.heads", .field = TROUPE_FIELD(U32, model.heads), .most = 1024},
     {.name = "model.dropout",

@@ -49,6 +49,8 @@ MadeKernel make_adaptive_pooling(const KernelRequest& request);
 MadeKernel make_dnnl_reorder(const Activation& from, const Activation& to, int threads,
                              SharedScratch& scratch);
 MadeKernel make_dnnl_batch_norm(const KernelRequest& request);
+/// For the portable choice, and for synchronized ones.
+MadeKernel make_own_batch_norm(const KernelRequest& request);
 /// dx = dy where y > 0, else 0; a NaN of y lets it through.
 void relu_gradient(const float* y, const float* dy, float* dx, std::size_t n);
 MadeKernel make_relu(const KernelRequest& request);

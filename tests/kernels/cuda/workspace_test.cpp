@@ -40,7 +40,8 @@ protected:
     Outcome outcome;
     outcome.gradients.resize(model.flat_size());
     outcome.loss =
-        workspace.forward_backward(parameters, samples, labels, outcome.gradients, {}, {7, 3, 1})
+        workspace
+            .forward_backward(parameters, samples, labels, outcome.gradients, {.key = {7, 3, 1}})
             .value();
     outcome.evaluated = workspace.evaluate(parameters, samples, labels).value();
     const Tensor logits = workspace.predict(parameters, samples).value();
