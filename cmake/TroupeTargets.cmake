@@ -81,6 +81,10 @@ function(troupe_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gmock
                                         GTest::gtest_main troupe_options)
+  if(NOT TROUPE_SANITIZE AND NOT "sim" IN_LIST ARG_LABELS)
+    # What a test says of its own takes no time; optimising it took a third of the compiler's.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+  endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
                                           FAIL_REGULAR_EXPRESSION "Running 0 tests")

@@ -26,6 +26,7 @@ struct ModelConfig {
   std::uint32_t layers = 0;             ///< gpt; lstm (0: 1)
   std::uint32_t heads = 0;              ///< gpt; they share its width equally
   double dropout = 0.0;                 ///< gpt, lstm: the share that is zeroed in training
+  double label_smoothing = 0.0;         ///< the share of each label that all classes get alike
   std::filesystem::path weights = {};   ///< a file (safetensors) to start from; empty: by the seed
   std::vector<std::string> fresh = {};  ///< parameters that start by the seed all the same
 };

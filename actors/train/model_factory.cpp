@@ -46,6 +46,7 @@ kernels::WorkspaceOptions workspace_options(const JobConfig& config,
   kernels::WorkspaceOptions options;
   options.input_mean.assign(config.data.mean.begin(), config.data.mean.end());
   options.input_deviation.assign(config.data.std.begin(), config.data.std.end());
+  options.label_smoothing = static_cast<float>(config.model.label_smoothing);
   options.threads = static_cast<int>(config.threads_per_rank);
   options.device = std::move(device);
   for (const auto type : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::f16})

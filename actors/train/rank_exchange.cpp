@@ -8,8 +8,7 @@
 
 namespace troupe::train {
 
-Status RankExchange::prepare(const kernels::RankSums& sums,
-                             const collective::PlanSpec& placement) {
+Status RankExchange::prepare(const kernels::RankSums& sums, const collective::PlanSpec& placement) {
   sums_ = sums;
   if (sums_.calls == 0) return {};
   collective::PlanSpec spec = placement;
@@ -34,10 +33,10 @@ void RankExchange::abort() {
 caf::result<SummedValues> RankExchange::add(RankValues x) {
   if (x.call >= sums_.calls || x.values.size() > sums_.widest)
     return remoting::to_caf(
-        {Code::invalid_argument, fmt::format("rank {} asks for sum {} of {} values, but a step has "
-                                             "{} of at most {}",
-                                             x.rank, x.call, x.values.size(), sums_.calls,
-                                             sums_.widest)});
+        {Code::invalid_argument,
+         fmt::format("rank {} asks for sum {} of {} values, but a step has "
+                     "{} of at most {}",
+                     x.rank, x.call, x.values.size(), sums_.calls, sums_.widest)});
   if (!machine_.active() || x.generation != machine_.generation())
     return remoting::to_caf(
         {Code::stale_generation, fmt::format("generation {} has ended", x.generation)});

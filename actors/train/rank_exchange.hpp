@@ -18,8 +18,8 @@
 namespace troupe::train {
 
 /// A reducer's part in what its trainers have summed over all ranks in the middle of a step
-/// (kernels::SumOverRanks): another reduction of the same placement, in which each call of a step is
-/// a step of its own.
+/// (kernels::SumOverRanks): another reduction of the same placement, in which each call of a step
+/// is a step of its own.
 ///
 /// Ownership: borrows the actor, and `peers`, through which it sends.
 /// Threads:   that actor only.
@@ -31,7 +31,8 @@ public:
   /// The actor ends, and CAF does not answer for it.
   ~RankExchange() override { abort(); }
 
-  /// For passes that ask for `sums` on ranks that are placed like this. Errors: as ReducePlan::make.
+  /// For passes that ask for `sums` on ranks that are placed like this. Errors: as
+  /// ReducePlan::make.
   Status prepare(const kernels::RankSums& sums, const collective::PlanSpec& placement);
 
   /// Takes part as node `node` from step `step` on.

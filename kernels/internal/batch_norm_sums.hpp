@@ -4,8 +4,8 @@
 
 namespace troupe::kernels {
 
-/// What a batch norm adds up in a pass, and over all ranks if it is synchronized. With n values x of
-/// a channel c, and the gradients dy of what they became:
+/// What a batch norm adds up in a pass, and over all ranks if it is synchronized. With n values x
+/// of a channel c, and the gradients dy of what they became:
 ///
 ///     [n, sum x of each c, sum x^2 of each c]                                  forward
 ///     [n, sum dy of each c, sum dy (x - mean) / sqrt(variance + epsilon)]      backward

@@ -22,8 +22,7 @@ constexpr std::int64_t kClasses = 3;
 /// Sums over ranks that are threads, in the ranks' order.
 class Ranks {
 public:
-  explicit Ranks(std::size_t ranks)
-      : given_(ranks), barrier_(static_cast<std::ptrdiff_t>(ranks)) {}
+  explicit Ranks(std::size_t ranks) : given_(ranks), barrier_(static_cast<std::ptrdiff_t>(ranks)) {}
 
   SumOverRanks of(std::size_t rank) {
     return [this, rank](std::span<double> values) {
@@ -51,8 +50,8 @@ SumOverRanks alone() {
   return [](std::span<double>) { return Status(); };
 }
 
-/// Convolutions whose channels lie in blocks, batch norms with and without a ReLU behind them, and a
-/// branch.
+/// Convolutions whose channels lie in blocks, batch norms with and without a ReLU behind them, and
+/// a branch.
 Model model_with(bool synchronized) {
   ModelBuilder model("m", {2, 5, 5});
   const auto convolution = [&](const char* name, ModelBuilder::Value x) {
@@ -64,7 +63,8 @@ Model model_with(bool synchronized) {
   const auto a = model.add(Relu{}, norm("n1", convolution("c1", model.input())));
   const auto b = norm("n2", convolution("c2", a));
   const auto joined = model.add(Relu{}, model.add(Add{}, b, a));
-  model.add(Linear{"fc", kClasses}, model.add(Flatten{}, model.add(GlobalAveragePooling{}, joined)));
+  model.add(Linear{"fc", kClasses},
+            model.add(Flatten{}, model.add(GlobalAveragePooling{}, joined)));
   return model.build().value();
 }
 
@@ -100,9 +100,8 @@ std::vector<double> of_ranks(const Model& model, const Samples& samples,
       Workspace workspace = Workspace::create(model, options).value();
       const Samples own = samples.rows(cuts[rank], cuts[rank + 1]);
       gradients[rank].resize(model.flat_size());
-      const auto result =
-          workspace.forward_backward(parameters, own.images, own.labels, gradients[rank],
-                                     {.sum_over_ranks = ranks.of(rank)});
+      const auto result = workspace.forward_backward(
+          parameters, own.images, own.labels, gradients[rank], {.sum_over_ranks = ranks.of(rank)});
       EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
     });
   for (auto& thread : threads) thread.join();
@@ -161,8 +160,9 @@ TEST(SynchronizedBatchNorm, gives_the_same_bits_with_any_number_of_threads) {
 }
 
 TEST(SynchronizedBatchNorm, has_the_variance_of_values_that_are_far_from_zero) {
-  const Model model = Model::build("m", {1, 2, 2}, {BatchNorm{.name = "n", .synchronized = true},
-                                                    Flatten{}, Linear{"fc", kClasses}})
+  const Model model = Model::build("m", {1, 2, 2},
+                                   {BatchNorm{.name = "n", .synchronized = true}, Flatten{},
+                                    Linear{"fc", kClasses}})
                           .value();
   Samples samples = random_samples(model, 4);
   for (float& x : samples.images.data<float>()) x = 1000.0f + x / 64;
@@ -176,9 +176,10 @@ TEST(SynchronizedBatchNorm, has_the_variance_of_values_that_are_far_from_zero) {
 }
 
 TEST(SynchronizedBatchNorm, takes_one_value_of_a_channel_from_a_rank_but_not_from_all_together) {
-  const Model model = Model::build("m", {4}, {Linear{"a", 8}, Reshape{{8, 1, 1}},
-                                              BatchNorm{.name = "n", .synchronized = true},
-                                              Flatten{}, Linear{"fc", kClasses}})
+  const Model model = Model::build("m", {4},
+                                   {Linear{"a", 8}, Reshape{{8, 1, 1}},
+                                    BatchNorm{.name = "n", .synchronized = true}, Flatten{},
+                                    Linear{"fc", kClasses}})
                           .value();
   const Samples samples = random_samples(model, 2);
   of_ranks(model, samples, {0, 1, 2});

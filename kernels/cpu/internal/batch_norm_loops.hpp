@@ -15,7 +15,8 @@ struct ChannelCoefficients {
   bool relu = false;
 };
 
-/// And of the gradients dy (0 where the ReLU was shut): dx = scale (dy - mean_dy) - (x - mean) slope.
+/// And of the gradients dy (0 where the ReLU was shut): dx = scale (dy - mean_dy) - (x - mean)
+/// slope.
 struct GradientCoefficients {
   float mean_dy[kMostChannelsInRun] = {};
   float slope[kMostChannelsInRun] = {};

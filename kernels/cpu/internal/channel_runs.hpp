@@ -11,9 +11,9 @@ namespace troupe::kernels::cpu {
 /// Channels that lie side by side at each pixel of an image.
 inline constexpr std::size_t kMostChannelsInRun = 16;
 
-/// How the channels of images [batch, channels, ...] lie: runs of `width` channels side by side (the
-/// last may be shorter), with `pixel` floats between the pixels of a run. Plain images have runs of
-/// one.
+/// How the channels of images [batch, channels, ...] lie: runs of `width` channels side by side
+/// (the last may be shorter), with `pixel` floats between the pixels of a run. Plain images have
+/// runs of one.
 struct ChannelRuns {
   std::size_t batch = 0, channels = 0, area = 0;
   std::size_t width = 1;  ///< channels of a run; at most kMostChannelsInRun

@@ -62,6 +62,7 @@ TEST(JobConfig, the_results_hash_changes_with_everything_that_changes_results) {
       [](JobConfig& c) { c.model.classes = 11; },
       [](JobConfig& c) { c.model.fresh = {"fc3.bias"}; },
       [](JobConfig& c) { c.model.synchronized_batch_norm = true; },
+      [](JobConfig& c) { c.model.label_smoothing = 0.1; },
       [](JobConfig& c) { c.data.batch = 64; },
       [](JobConfig& c) { c.data.mean = {0.5}; },
       [](JobConfig& c) { c.data.std = {0.5}; },

@@ -1,6 +1,7 @@
 // Jobs of models with more than weights, batch norms whose statistics are reduced over the ranks,
 // and of models whose layers have more than a weight and a bias.
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -81,6 +82,22 @@ TEST(JobOfAnLstm, over_the_rows_of_images_ends_in_the_same_weights_on_any_number
   PosixFileSystem files;
   EXPECT_NE(read_safetensors(files, one.path).value().find("lstm.weight_hh_l1"), nullptr);
   EXPECT_EQ(run(2, config).sha256, one.sha256);
+}
+
+TEST(JobWithLabelSmoothing, has_no_loss_below_the_entropy_of_its_labels) {
+  TemporaryFolder folder;
+  auto config = synthetic_job(folder.path());
+  const auto last_loss = [&] {
+    Cluster cluster(1);
+    Recorder recorder;
+    EXPECT_TRUE(JobRunner(*cluster.head, config, {}, recorder).run().ok());
+    return recorder.epochs.back().test_loss;
+  };
+  // Of ten classes: 0.82 for one and 0.02 for each of the others.
+  const double entropy = -(0.82 * std::log(0.82) + 9 * 0.02 * std::log(0.02));
+  EXPECT_LT(last_loss(), entropy);
+  config.model.label_smoothing = 0.2;
+  EXPECT_GT(last_loss(), entropy);
 }
 
 /// The weights alone: a job's hash says on what it ran, too.
