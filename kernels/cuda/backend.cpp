@@ -1,18 +1,24 @@
 #include "kernels/cuda/internal/backend.hpp"
 
+#include "kernels/internal/kernel_table.hpp"
+
 namespace troupe::kernels::cuda {
 
 namespace {
 
-struct Entry {
-  Operation operation;
-  DType dtype;
-  Maker maker;
-};
+/// A maker for one type of factors.
+template <MadeKernel (*make)(Context&, const KernelRequest&, DType), DType factors>
+MadeKernel of(Context& context, const KernelRequest& request) {
+  return make(context, request, factors);
+}
 
-constexpr Entry kKernels[] = {
+constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::convolution, DType::f32, make_convolution},
-    {Operation::linear, DType::f32, make_linear},
+    {Operation::convolution, DType::bf16, of<make_rounded_convolution, DType::bf16>},
+    {Operation::convolution, DType::f16, of<make_rounded_convolution, DType::f16>},
+    {Operation::linear, DType::f32, of<make_linear, DType::f32>},
+    {Operation::linear, DType::bf16, of<make_linear, DType::bf16>},
+    {Operation::linear, DType::f16, of<make_linear, DType::f16>},
     {Operation::relu, DType::f32, make_relu},
     {Operation::batch_norm, DType::f32, make_batch_norm},
     {Operation::batch_norm_relu, DType::f32, make_batch_norm},
@@ -37,9 +43,7 @@ constexpr Entry kKernels[] = {
 }  // namespace
 
 Maker find_kernel(Operation operation, DType dtype) noexcept {
-  for (const Entry& entry : kKernels)
-    if (entry.operation == operation && entry.dtype == dtype) return entry.maker;
-  return nullptr;
+  return find_maker<Maker>(kKernels, operation, dtype);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -14,11 +14,17 @@ constexpr std::int64_t kAlignment = 16;
 /// How an engine computes that is not taken.
 constexpr cudnnBackendNumericalNote_t kRefused[] = {
     CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
-    CUDNN_NUMERICAL_NOTE_TENSOR_CORE,  // of f32: TF32
-    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
-    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,   CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+    CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
     CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13,
 };
+
+bool refuses(cudnnBackendNumericalNote_t note, DType factors) {
+  if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) return factors == DType::f32;
+  return std::ranges::find(kRefused, note) != std::end(kRefused);
+}
 
 Status get(const Descriptor& from, cudnnBackendAttributeName_t name,
            cudnnBackendAttributeType_t type, std::int64_t asked, std::int64_t& count,
@@ -27,8 +33,8 @@ Status get(const Descriptor& from, cudnnBackendAttributeName_t name,
                "cudnnBackendGetAttribute");
 }
 
-/// Whether an engine's results are those of f32, and always the same.
-Result<bool> is_exact(const Descriptor& config) {
+/// Whether an engine's sums are those of f32, and always the same.
+Result<bool> is_exact(const Descriptor& config, DType factors) {
   TROUPE_ASSIGN(const Descriptor engine, Descriptor::create(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
   cudnnBackendDescriptor_t handle = engine.get();
   std::int64_t count = 0;
@@ -38,9 +44,8 @@ Result<bool> is_exact(const Descriptor& config) {
   TROUPE_TRY(get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                  static_cast<std::int64_t>(notes.size()), count, notes.data()));
   const auto end = notes.begin() + std::min<std::ptrdiff_t>(count, std::ssize(notes));
-  return std::none_of(notes.begin(), end, [](cudnnBackendNumericalNote_t note) {
-    return std::ranges::find(kRefused, note) != std::end(kRefused);
-  });
+  return std::none_of(notes.begin(), end,
+                      [&](cudnnBackendNumericalNote_t note) { return refuses(note, factors); });
 }
 
 /// What cuDNN would run a graph with, the one expected to be fastest first.
@@ -105,55 +110,69 @@ Result<Descriptor> DescriptorBuilder::finish() {
   return std::move(descriptor_);
 }
 
-Result<GraphTensor> GraphTensor::make(std::int64_t id, std::span<const std::int64_t> dims,
-                                      std::span<const std::int64_t> strides) {
-  GraphTensor tensor;
-  tensor.id = id;
-  TROUPE_ASSIGN(tensor.descriptor, DescriptorBuilder(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-                                       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-                                       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
-                                       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
-                                       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-                                       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-                                       .finish());
-  return tensor;
+DescriptorBuilder& DescriptorBuilder::set(cudnnBackendAttributeName_t name,
+                                          std::span<const Descriptor> values) {
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (const Descriptor& value : values) handles.push_back(value.get());
+  return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::ssize(handles), handles.data());
 }
 
-Result<GraphPlan> GraphPlan::make(Context& context, Descriptor operation,
-                                  std::vector<Descriptor> parts, ScratchPlaces scratch) {
+cudnnDataType_t cudnn_type(DType type) noexcept {
+  switch (type) {
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+Result<Descriptor> GraphTensor::describe() const {
+  DescriptorBuilder builder(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  builder.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  if (is_virtual) builder.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+  return builder.finish();
+}
+
+Result<GraphPlan> GraphPlan::make(Context& context, Graph graph, ScratchPlaces scratch) {
   GraphPlan made;
-  made.parts_ = std::move(parts);
-  made.operation_ = std::move(operation);
+  made.graph_ = std::move(graph);
   TROUPE_TRY(context.with_cudnn([&](cudnnHandle_t handle) { return made.make_plan(handle); }));
   made.workspace_ = scratch.add(made.workspace_bytes_);
   return made;
 }
 
 Status GraphPlan::make_plan(cudnnHandle_t handle) {
-  TROUPE_ASSIGN(graph_, DescriptorBuilder(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
-                            .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
-                            .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation_)
-                            .finish());
+  TROUPE_ASSIGN(finished_, DescriptorBuilder(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+                               .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
+                               .set(CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                                    std::span<const Descriptor>(graph_.operations))
+                               .finish());
   Status refused;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     TROUPE_ASSIGN(const bool found, try_engines(handle, mode, refused));
     if (found) return {};
   }
-  std::string message = "cuDNN has no engine for it that is deterministic and computes in f32";
+  std::string message = "cuDNN has no engine for it that is deterministic and adds in f32";
   if (!refused.ok()) message += "; the last that was tried: " + refused.error().message;
   return {Code::not_supported, std::move(message)};
 }
 
 Result<bool> GraphPlan::try_engines(cudnnHandle_t handle, cudnnBackendHeurMode_t mode,
                                     Status& refused) {
-  auto configs = engine_configs(graph_, mode);
+  auto configs = engine_configs(finished_, mode);
   if (is_refusal(configs.status())) {
     refused = configs.status();
     return false;
   }
   TROUPE_TRY(configs.status());
   for (Descriptor& config : *configs) {
-    TROUPE_ASSIGN(const bool exact, is_exact(config));
+    TROUPE_ASSIGN(const bool exact, is_exact(config, graph_.factors));
     if (!exact) continue;
     auto plan = DescriptorBuilder(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
                     .set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle)

@@ -12,6 +12,7 @@
 #include <cudnn.h>
 
 #include "kernels/cuda/internal/context.hpp"
+#include "kernels/dtype.hpp"
 #include "kernels/internal/shared_scratch.hpp"
 #include "runtime/base/status.hpp"
 
@@ -56,6 +57,12 @@ public:
   DescriptorBuilder& set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
     return set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
   }
+  DescriptorBuilder& set(cudnnBackendAttributeName_t name, bool value) {
+    return set(name, CUDNN_TYPE_BOOLEAN, 1, &value);
+  }
+  DescriptorBuilder& set(cudnnBackendAttributeName_t name, cudnnPointwiseMode_t value) {
+    return set(name, CUDNN_TYPE_POINTWISE_MODE, 1, &value);
+  }
   DescriptorBuilder& set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value) {
     return set(name, CUDNN_TYPE_CONVOLUTION_MODE, 1, &value);
   }
@@ -70,6 +77,8 @@ public:
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
   }
 
+  DescriptorBuilder& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
+
   Result<Descriptor> finish();
 
 private:
@@ -77,13 +86,18 @@ private:
   Descriptor descriptor_;
 };
 
-/// A tensor of floats that a plan reads or writes.
+/// A tensor that a plan reads or writes, or one between two of its operations.
 struct GraphTensor {
-  static Result<GraphTensor> make(std::int64_t id, std::span<const std::int64_t> dims,
-                                  std::span<const std::int64_t> strides);
-  std::int64_t id = 0;  ///< by which the plan is given its address
-  Descriptor descriptor;
+  std::int64_t id;  ///< by which the plan is given its address
+  std::span<const std::int64_t> dims, strides;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  bool is_virtual = false;  ///< has no address: only an operation of the same graph reads it
+
+  Result<Descriptor> describe() const;
 };
+
+/// cuDNN's name for a type of floats.
+cudnnDataType_t cudnn_type(DType type) noexcept;
 
 /// Address of a tensor for one run.
 struct GraphBinding {
@@ -91,22 +105,28 @@ struct GraphBinding {
   void* data;
 };
 
-/// One operation with an engine that was picked for it.
+/// Operations that are run as one.
+struct Graph {
+  std::vector<Descriptor> operations;
+  std::vector<Descriptor> parts;  ///< what they refer to
+  /// What is multiplied: of 16 bits, tensor cores may do it; of f32 that would be TF32.
+  DType factors = DType::f32;
+};
+
+/// A graph with an engine that was picked for it.
 ///
 /// Engines are asked for by cuDNN's heuristics (mode A, then its fallbacks) and taken in its order,
 /// except those whose numerical notes say that they are not deterministic, or that they compute in
-/// less than f32 (tensor cores on TF32, inputs or sums in lower precision, Winograd's larger
-/// tiles).
+/// less than f32 (inputs or sums in lower precision, Winograd's larger tiles; tensor cores on f32).
 ///
 /// Ownership: the descriptors that it was made of; borrows context and scratch.
 /// Threads: one at a time.
 class GraphPlan {
 public:
   GraphPlan() = default;
-  /// `parts` are what `operation` refers to. Its workspace lies behind the places that `scratch`
-  /// has, where other plans' may be too. Errors: `not_supported` if no engine is left; as `check`.
-  static Result<GraphPlan> make(Context& context, Descriptor operation,
-                                std::vector<Descriptor> parts, ScratchPlaces scratch);
+  /// Its workspace lies behind the places that `scratch` has, where other plans' may be too.
+  /// Errors: `not_supported` if no engine is left; as `check`.
+  static Result<GraphPlan> make(Context& context, Graph graph, ScratchPlaces scratch);
 
   Status enqueue(Context& context, cudaStream_t stream, const ScratchPlaces& scratch,
                  std::initializer_list<GraphBinding> bindings) const;
@@ -116,8 +136,8 @@ private:
   /// Takes the first engine of the mode's that will do; false if there is none, and why not.
   Result<bool> try_engines(cudnnHandle_t handle, cudnnBackendHeurMode_t mode, Status& refused);
 
-  std::vector<Descriptor> parts_;
-  Descriptor operation_, graph_, config_, plan_;
+  Graph graph_;
+  Descriptor finished_, config_, plan_;
   std::size_t workspace_bytes_ = 0;
   std::size_t workspace_ = 0;  ///< in the scratch
 };

@@ -44,6 +44,12 @@ TEST_F(CudaBackend, gives_the_drivers_text_if_it_refuses) {
   EXPECT_THAT(device.error().message, HasSubstr("cudaErrorInsufficientDriver"));
 }
 
+TEST_F(CudaBackend, has_products_of_f32_bf16_and_f16) {
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  for (const DType precision : {DType::f32, DType::bf16, DType::f16})
+    EXPECT_TRUE(device.backend().check_precision(precision).ok());
+}
+
 TEST_F(CudaBackend, gives_memory_of_the_device_and_pinned_memory) {
   const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
   const Buffer there = device.allocate(1000).value();

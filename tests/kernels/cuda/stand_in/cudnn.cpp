@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -30,13 +31,16 @@ Descriptor* of(cudnnBackendDescriptor_t it) {
   return static_cast<Descriptor*>(it);
 }
 
-/// What an attribute must be: its type, and how many, or -1 for any number from 1.
+/// What an attribute must be: its type, and how many, or kAny for any number from 1; and whether it
+/// must be there.
 struct Rule {
   cudnnBackendDescriptorType_t descriptor;
   cudnnBackendAttributeName_t name;
   cudnnBackendAttributeType_t type;
   std::int64_t count;
+  bool optional = false;
 };
+constexpr std::int64_t kAny = -1;
 
 #define TROUPE_CONVOLUTION_RULES(kind, name, x, w, y)                                          \
   {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                    \
@@ -60,6 +64,15 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4},
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, true},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
     {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64,
      1},
     {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
@@ -79,7 +92,7 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
      1},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
-     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, kAny},
     {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
     {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1},
@@ -88,9 +101,9 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
     {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-     3},
+     kAny},
     {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-     CUDNN_TYPE_VOID_PTR, 3},
+     CUDNN_TYPE_VOID_PTR, kAny},
     {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
      1},
 };
@@ -102,6 +115,8 @@ std::size_t size_of(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_BACKEND_DESCRIPTOR:
       return 8;
+    case CUDNN_TYPE_BOOLEAN:
+      return 1;
     default:
       return 4;  // enums and float
   }
@@ -118,8 +133,13 @@ template <class T>
 T value(const Descriptor& from, cudnnBackendAttributeName_t name) {
   return values<T>(from, name).at(0);
 }
+std::vector<const Descriptor*> parts(const Descriptor& from, cudnnBackendAttributeName_t name) {
+  std::vector<const Descriptor*> all;
+  for (void* const it : values<void*>(from, name)) all.push_back(static_cast<Descriptor*>(it));
+  return all;
+}
 const Descriptor& part(const Descriptor& from, cudnnBackendAttributeName_t name) {
-  return *static_cast<Descriptor*>(value<void*>(from, name));
+  return *parts(from, name).at(0);
 }
 
 Tensor tensor_of(const Descriptor& from) {
@@ -127,7 +147,9 @@ Tensor tensor_of(const Descriptor& from) {
           value<cudnnDataType_t>(from, CUDNN_ATTR_TENSOR_DATA_TYPE),
           value<std::int64_t>(from, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT),
           values<std::int64_t>(from, CUDNN_ATTR_TENSOR_DIMENSIONS),
-          values<std::int64_t>(from, CUDNN_ATTR_TENSOR_STRIDES)};
+          values<std::int64_t>(from, CUDNN_ATTR_TENSOR_STRIDES),
+          from.attributes.contains(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
+              value<std::uint8_t>(from, CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0};
 }
 
 /// What an operation's descriptor says.
@@ -177,17 +199,31 @@ ConvolutionPlanned convolution_of(const Descriptor& operation) {
   return planned;
 }
 
-/// The operation that a plan, or what it is made of, is for.
-const Descriptor& operation_of(const Descriptor& any) {
+/// A graph of a convolution, and of a copy of its result.
+ConvolutionPlanned convolution_of(const std::vector<const Descriptor*>& operations) {
+  ConvolutionPlanned planned = convolution_of(*operations.at(0));
+  if (operations.size() < 2) return planned;
+  const Descriptor& copy = *operations[1];
+  const Tensor from = tensor_of(part(copy, CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+  const auto mode = value<cudnnPointwiseMode_t>(
+      part(copy, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR), CUDNN_ATTR_POINTWISE_MODE);
+  const bool is_of_result = std::ranges::any_of(
+      std::array{&planned.x, &planned.weight, &planned.y},
+      [&](const Tensor* tensor) { return tensor->is_virtual && tensor->id == from.id; });
+  if (mode == CUDNN_POINTWISE_IDENTITY && is_of_result)
+    planned.copy = tensor_of(part(copy, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+  return planned;
+}
+
+/// The operations that a plan, or what it is made of, is for.
+std::vector<const Descriptor*> operations_of(const Descriptor& any) {
   switch (any.type) {
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-      return operation_of(part(any, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
+      return operations_of(part(any, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
-      return operation_of(part(any, CUDNN_ATTR_ENGINECFG_ENGINE));  // kept as the graph, below
-    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-      return part(any, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+      return operations_of(part(any, CUDNN_ATTR_ENGINECFG_ENGINE));  // kept as the graph, below
     default:
-      return any;
+      return parts(any, CUDNN_ATTR_OPERATIONGRAPH_OPS);
   }
 }
 
@@ -203,9 +239,11 @@ cudnnStatus_t finalize_plan(Descriptor& plan) {
       behaviour().unsupported_engines.end())
     return CUDNN_STATUS_NOT_SUPPORTED;
   plan.engine = config.engine;
-  ConvolutionPlanned planned = convolution_of(operation_of(plan));
+  ConvolutionPlanned planned = convolution_of(operations_of(plan));
   planned.engine = config.engine;
   if (!fits(planned)) return CUDNN_STATUS_BAD_PARAM;
+  if (planned.copy && !behaviour().rounded_convolutions_supported)
+    return CUDNN_STATUS_NOT_SUPPORTED;
   record().convolutions.push_back(planned);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -252,11 +290,11 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t it,
   Descriptor& descriptor = *of(it);
   const auto rule = std::ranges::find_if(
       kRules, [&](const Rule& r) { return r.descriptor == descriptor.type && r.name == name; });
-  if (descriptor.finalized || rule == std::end(kRules) || rule->type != type ||
-      rule->count != count)
+  if (descriptor.finalized || rule == std::end(kRules) || rule->type != type || count < 1 ||
+      (rule->count != kAny && rule->count != count))
     return CUDNN_STATUS_BAD_PARAM;
-  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && !(*static_cast<Descriptor* const*>(from))->finalized)
-    return CUDNN_STATUS_BAD_PARAM;
+  for (std::int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; ++i)
+    if (!static_cast<Descriptor* const*>(from)[i]->finalized) return CUDNN_STATUS_BAD_PARAM;
   Attribute attribute{type, count, {}};
   attribute.bytes.resize(size_of(type) * static_cast<std::size_t>(count));
   std::memcpy(attribute.bytes.data(), from, attribute.bytes.size());
@@ -268,7 +306,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t it) {
   Descriptor& descriptor = *of(it);
   if (descriptor.finalized) return CUDNN_STATUS_BAD_PARAM;
   for (const Rule& rule : kRules)
-    if (rule.descriptor == descriptor.type && !descriptor.attributes.contains(rule.name))
+    if (rule.descriptor == descriptor.type && !rule.optional &&
+        !descriptor.attributes.contains(rule.name))
       return CUDNN_STATUS_BAD_PARAM;
   if (descriptor.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR && !behaviour().heuristics_supported &&
       value<cudnnBackendHeurMode_t>(descriptor, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A)
@@ -332,19 +371,20 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t pack) {
   if (handle == nullptr || !of(plan)->finalized || !of(pack)->finalized)
     return CUDNN_STATUS_BAD_PARAM;
-  const ConvolutionPlanned planned = convolution_of(operation_of(*of(plan)));
+  const ConvolutionPlanned planned = convolution_of(operations_of(*of(plan)));
   const auto ids = values<std::int64_t>(*of(pack), CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto addresses = values<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  const auto address = [&](const Tensor& tensor) -> float* {
+  const auto address = [&](const Tensor& asked) -> void* {
+    const Tensor& tensor = asked.is_virtual ? *planned.copy : asked;
     const auto found = std::ranges::find(ids, tensor.id);
     if (found == ids.end()) return nullptr;
     void* const data = addresses[static_cast<std::size_t>(found - ids.begin())];
     return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::size_t>(tensor.alignment) == 0
-               ? static_cast<float*>(data)
+               ? data
                : nullptr;
   };
-  float *const x = address(planned.x), *const weight = address(planned.weight),
-               *const y = address(planned.y);
+  void *const x = address(planned.x), *const weight = address(planned.weight),
+              *const y = address(planned.y);
   void* const workspace = value<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   if (x == nullptr || weight == nullptr || y == nullptr || workspace == nullptr)
     return CUDNN_STATUS_BAD_PARAM;

@@ -9,6 +9,7 @@
 #include "kernels/cuda/internal/norm_bodies.hpp"
 #include "kernels/cuda/internal/optimizer_bodies.hpp"
 #include "kernels/cuda/internal/pooling_bodies.hpp"
+#include "kernels/cuda/internal/rounding_bodies.hpp"
 #include "kernels/cuda/internal/softmax_bodies.hpp"
 #include "kernels/cuda/internal/vector_bodies.hpp"
 
@@ -44,6 +45,7 @@ TROUPE_NORM_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_NORM_ROW_BODIES(TROUPE_ROWS)
 TROUPE_OPTIMIZER_BODIES(TROUPE_ELEMENTS)
 TROUPE_POOLING_BODIES(TROUPE_ELEMENTS)
+TROUPE_ROUNDING_BODIES(TROUPE_ELEMENTS)
 TROUPE_SOFTMAX_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_SOFTMAX_ROW_BODIES(TROUPE_ROWS)
 TROUPE_VECTOR_BODIES(TROUPE_ELEMENTS)

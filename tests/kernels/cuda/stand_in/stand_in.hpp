@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Tensor {
   cudnnDataType_t type{};
   std::int64_t alignment = 0;
   std::vector<std::int64_t> dims, strides;
+  bool is_virtual = false;
 };
 
 /// A convolution that a plan was made for.
@@ -51,7 +53,8 @@ struct ConvolutionPlanned {
   cudnnConvolutionMode_t mode{};
   std::vector<std::int64_t> strides, dilations, pre_paddings, post_paddings;
   float alpha = 0, beta = 0;
-  std::int64_t engine = 0;  ///< which of those that the heuristics gave
+  std::optional<Tensor> copy = {};  ///< where a second operation writes the result, if there is one
+  std::int64_t engine = 0;          ///< which of those that the heuristics gave
 };
 
 /// What was asked since the last reset. The tests are on one thread.
@@ -73,7 +76,8 @@ struct Behaviour {
   /// Engines whose plan cannot be made.
   std::vector<std::int64_t> unsupported_engines = {};
   bool heuristics_supported = true;  ///< else mode A says "not supported"; the fallback works
-  bool has_algorithms = true;        ///< cuBLASLt's
+  bool rounded_convolutions_supported = true;  ///< those of 16 bits
+  bool has_algorithms = true;                  ///< cuBLASLt's
 };
 Behaviour& behaviour();
 
