@@ -12,6 +12,11 @@ MadeKernel of(Context& context, const KernelRequest& request) {
   return make(context, request, factors);
 }
 
+MadeKernel refuse_custom(Context&, const KernelRequest&) {
+  return Error{Code::not_supported,
+               "a layer of one's own is computed on the host; take the device cpu for this model"};
+}
+
 constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::convolution, DType::f32, make_convolution},
     {Operation::convolution, DType::bf16, of<make_rounded_convolution, DType::bf16>},
@@ -26,6 +31,7 @@ constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},
     {Operation::average_pooling, DType::f32, make_pooling},
+    {Operation::adaptive_pooling, DType::f32, make_pooling},
     {Operation::embedding, DType::f32, make_embedding},
     {Operation::position_embedding, DType::f32, make_position_embedding},
     {Operation::layer_norm, DType::f32, make_layer_norm},
@@ -38,6 +44,8 @@ constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::concat, DType::f32, make_concat},
     {Operation::dropout, DType::f32, make_dropout},
     {Operation::attention, DType::f32, make_attention},
+    {Operation::lstm, DType::f32, make_lstm},
+    {Operation::custom, DType::f32, refuse_custom},
 };
 
 }  // namespace

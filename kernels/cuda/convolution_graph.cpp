@@ -76,11 +76,10 @@ std::array<std::int64_t, 4> strides_of(const Shape& shape, bool channels_last) {
 /// The operation that gives a tensor of f32 another address.
 Result<Descriptor> copy_operation(const Descriptor& from, const Descriptor& to,
                                   std::vector<Descriptor>& parts) {
-  TROUPE_ASSIGN(Descriptor identity,
-                DescriptorBuilder(CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
-                    .set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_IDENTITY)
-                    .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
-                    .finish());
+  TROUPE_ASSIGN(Descriptor identity, DescriptorBuilder(CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
+                                         .set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_IDENTITY)
+                                         .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+                                         .finish());
   auto operation = DescriptorBuilder(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
                        .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, identity)
                        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from)

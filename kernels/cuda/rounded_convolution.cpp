@@ -99,8 +99,7 @@ private:
     TROUPE_TRY(round(stream, x_, pass.input(), x_place_));
     TROUPE_TRY(round(stream, y_, pass.output_gradient, y_place_));
     TROUPE_TRY(run(weight_gradient_, stream, x_place_, weight_result_, y_place_));
-    TROUPE_TRY(
-        bring(stream, weight_, weight_result_, nullptr, pass.gradients + weight_offset_));
+    TROUPE_TRY(bring(stream, weight_, weight_result_, nullptr, pass.gradients + weight_offset_));
     if (has_bias_) {
       const ChannelSizes sizes = y_.sizes();
       TROUPE_TRY(for_each_row(stream.handle(), sizes.channels,
@@ -120,9 +119,9 @@ private:
   Status bring(CudaStream& stream, const Image& image, std::size_t place, const float* bias,
                float* to) {
     const ChannelSizes sizes = image.sizes();
-    return for_each(stream.handle(), sizes.runs_of(sizes.samples),
-                    FromChannelsLast{sizes, reinterpret_cast<const float*>(scratch_.at(place)),
-                                     bias, to});
+    return for_each(
+        stream.handle(), sizes.runs_of(sizes.samples),
+        FromChannelsLast{sizes, reinterpret_cast<const float*>(scratch_.at(place)), bias, to});
   }
   Status run(const GraphPlan& plan, CudaStream& stream, std::size_t x, std::size_t weight,
              std::size_t y) {

@@ -7,8 +7,8 @@
 
 namespace troupe::kernels {
 
-/// A line of a backend's table: what makes kernels of that operation, whose products have factors of
-/// that type.
+/// A line of a backend's table: what makes kernels of that operation, whose products have factors
+/// of that type.
 template <class Maker>
 struct KernelEntry {
   Operation operation;

@@ -35,6 +35,7 @@ MadeKernel make_group_norm(Context& context, const KernelRequest& request);
 MadeKernel make_layer_norm(Context& context, const KernelRequest& request);
 /// The factors of each product are rounded to that type, as they are for f32.
 MadeKernel make_linear(Context& context, const KernelRequest& request, DType factors);
+MadeKernel make_lstm(Context& context, const KernelRequest& request);
 MadeKernel make_pooling(Context& context, const KernelRequest& request);
 MadeKernel make_position_embedding(Context& context, const KernelRequest& request);
 MadeKernel make_relu(Context& context, const KernelRequest& request);

@@ -88,7 +88,7 @@ struct FromChannelsLast {
 
 }  // namespace troupe::kernels::cuda
 
-#define TROUPE_ROUNDING_BODIES(each)                                              \
-  each(troupe::kernels::cuda::RoundToChannelsLast<troupe::kernels::cuda::Bf16>)   \
+#define TROUPE_ROUNDING_BODIES(each)                                               \
+  each(troupe::kernels::cuda::RoundToChannelsLast<troupe::kernels::cuda::Bf16>)    \
       each(troupe::kernels::cuda::RoundToChannelsLast<troupe::kernels::cuda::F16>) \
           each(troupe::kernels::cuda::FromChannelsLast)

@@ -41,8 +41,9 @@ struct Outcome {
 
 Outcome run(const Model& model, std::int64_t batch, DType precision, const Given& given) {
   DeviceNetwork network =
-      DeviceNetwork::create(model, batch,
-                            {.choice = KernelChoice::library, .input_gradient = true, .precision = precision})
+      DeviceNetwork::create(
+          model, batch,
+          {.choice = KernelChoice::library, .input_gradient = true, .precision = precision})
           .value();
   network.set_input(given.input);
   EXPECT_TRUE(network.forward(given.parameters).ok());
@@ -104,19 +105,23 @@ TEST_P(CudaPrecision, rounds_the_factors_of_a_linear_layer_and_nothing_else) {
 
 TEST_P(CudaPrecision, rounds_the_factors_of_a_convolution_and_nothing_else) {
   check({16, 6, 7}, Convolution{.name = "c", .out_channels = 24, .kernel = 3, .padding = 1}, 2);
-  check({8, 9, 8}, Convolution{.name = "c", .out_channels = 8, .kernel = 5, .stride = 2, .bias = false}, 3);
-  check({8, 8, 7}, Convolution{.name = "c", .out_channels = 8, .kernel = 3, .padding = 2, .dilation = 2}, 1);
+  check({8, 9, 8},
+        Convolution{.name = "c", .out_channels = 8, .kernel = 5, .stride = 2, .bias = false}, 3);
+  check({8, 8, 7},
+        Convolution{.name = "c", .out_channels = 8, .kernel = 3, .padding = 2, .dilation = 2}, 1);
 }
 
 TEST_P(CudaPrecision, fills_channels_up_to_what_tensor_cores_take) {
   check({1, 9, 9}, Convolution{.name = "c", .out_channels = 6, .kernel = 5, .padding = 2}, 3);
-  check({3, 8, 8}, Convolution{.name = "c", .out_channels = 17, .kernel = 3, .stride = 2, .padding = 1}, 2);
+  check({3, 8, 8},
+        Convolution{.name = "c", .out_channels = 17, .kernel = 3, .stride = 2, .padding = 1}, 2);
   check({9, 4, 4}, Convolution{.name = "c", .out_channels = 1, .kernel = 1}, 2);
 }
 
 TEST_P(CudaPrecision, leaves_convolutions_of_groups_in_f32) {
   const Model model =
-      Model::build("m", {4, 5, 5}, {Convolution{.name = "c", .out_channels = 6, .kernel = 3, .groups = 2}})
+      Model::build("m", {4, 5, 5},
+                   {Convolution{.name = "c", .out_channels = 6, .kernel = 3, .groups = 2}})
           .value();
   const Given given{random_floats(200, 1), random_floats(model.flat_size(), 2),
                     random_floats(2 * 6 * 9, 3)};
@@ -132,10 +137,13 @@ protected:
   static Model model() {
     const std::string name = std::get<0>(GetParam());
     if (name == "gpt")
-      return make_model("gpt", {.gpt = {.layers = 2, .heads = 2, .width = 32, .context = 16, .vocabulary = 50}})
+      return make_model(
+                 "gpt",
+                 {.gpt = {.layers = 2, .heads = 2, .width = 32, .context = 16, .vocabulary = 50}})
           .value();
     if (name == "resnet18")
-      return make_model("resnet18", {.input = {3, 16, 16}, .small_images = true, .width = 8}).value();
+      return make_model("resnet18", {.input = {3, 16, 16}, .small_images = true, .width = 8})
+          .value();
     return make_model(name).value();
   }
 

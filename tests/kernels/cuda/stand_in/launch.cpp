@@ -6,6 +6,7 @@
 #include "kernels/cuda/internal/elementwise_bodies.hpp"
 #include "kernels/cuda/internal/embedding_bodies.hpp"
 #include "kernels/cuda/internal/group.hpp"
+#include "kernels/cuda/internal/lstm_bodies.hpp"
 #include "kernels/cuda/internal/norm_bodies.hpp"
 #include "kernels/cuda/internal/optimizer_bodies.hpp"
 #include "kernels/cuda/internal/pooling_bodies.hpp"
@@ -41,6 +42,7 @@ TROUPE_BATCH_NORM_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_BATCH_NORM_ROW_BODIES(TROUPE_ROWS)
 TROUPE_ELEMENTWISE_BODIES(TROUPE_ELEMENTS)
 TROUPE_EMBEDDING_BODIES(TROUPE_ELEMENTS)
+TROUPE_LSTM_BODIES(TROUPE_ELEMENTS)
 TROUPE_NORM_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_NORM_ROW_BODIES(TROUPE_ROWS)
 TROUPE_OPTIMIZER_BODIES(TROUPE_ELEMENTS)
