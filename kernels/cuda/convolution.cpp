@@ -72,13 +72,10 @@ private:
                pass.output_gradient);
   }
 
-  /// cuDNN has no const; what is not the operation's result is not written.
   Status run(const GraphPlan& plan, CudaStream& stream, const float* x, const float* weight,
              const float* y) {
     return plan.enqueue(context(), stream.handle(), scratch_,
-                        {{kConvolutionX, const_cast<float*>(x)},
-                         {kConvolutionWeight, const_cast<float*>(weight)},
-                         {kConvolutionY, const_cast<float*>(y)}});
+                        {{kConvolutionX, x}, {kConvolutionWeight, weight}, {kConvolutionY, y}});
   }
 
   std::size_t batch_, channels_, area_;  ///< of the output

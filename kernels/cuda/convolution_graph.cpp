@@ -1,8 +1,11 @@
 #include "kernels/cuda/internal/convolution_graph.hpp"
 
 #include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace troupe::kernels::cuda {
 
@@ -16,6 +19,7 @@ struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;
   ConvolutionTensor result;
+  const char* word;
 };
 constexpr OperationNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
@@ -24,7 +28,8 @@ constexpr OperationNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DE
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                                  kConvolutionY};
+                                  kConvolutionY,
+                                  "forward"};
 constexpr OperationNames kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -32,7 +37,8 @@ constexpr OperationNames kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKW
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                                       kConvolutionX};
+                                       kConvolutionX,
+                                       "input gradient"};
 constexpr OperationNames kBackwardFilter{
     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
@@ -41,7 +47,8 @@ constexpr OperationNames kBackwardFilter{
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-    kConvolutionWeight};
+    kConvolutionWeight,
+    "weight gradient"};
 
 const OperationNames& names_of(ConvolutionPass pass) {
   switch (pass) {
@@ -102,6 +109,20 @@ public:
     return describe(tensor, rounded() ? std::int64_t{kVirtual} : tensor, CUDNN_DATA_FLOAT,
                     rounded());
   }
+  /// What it is called in a file of engines, and how much memory it takes to measure it.
+  GraphTuning tuning(std::string_view pass, const Convolution& spec) const {
+    GraphTuning tuning;
+    tuning.name = fmt::format(
+        "convolution {} in {}, x {}, weight {}, y {}, stride {}, padding {}, dilation {}", pass,
+        to_string(factors_), to_string(*shapes_[0]), to_string(*shapes_[1]), to_string(*shapes_[2]),
+        spec.stride, spec.padding, spec.dilation);
+    for (const auto tensor : {kConvolutionX, kConvolutionWeight, kConvolutionY}) {
+      const auto elements = static_cast<std::size_t>(
+          shapes_[static_cast<std::size_t>(tensor - kConvolutionX)]->elements());
+      tuning.tensors.push_back({tensor, elements * sizeof(float)});
+    }
+    return tuning;
+  }
   /// Where the result goes in the end.
   Result<Descriptor> of_result() const {
     return describe(result_, result_, CUDNN_DATA_FLOAT, false);
@@ -152,7 +173,8 @@ Result<GraphPlan> plan_convolution(Context& context, ConvolutionPass pass, const
     graph.parts.push_back(std::move(result));
   }
   for (Descriptor* part : {&windows, &x, &weight, &y}) graph.parts.push_back(std::move(*part));
-  return GraphPlan::make(context, std::move(graph), scratch);
+  const GraphTuning tuning = tensors.tuning(names.word, spec);
+  return GraphPlan::make(context, std::move(graph), scratch, &tuning);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -21,6 +21,12 @@ Result<const void*> RoundedFactor::enqueue(cudaStream_t stream, const ScratchPla
   return static_cast<const void*>(to);
 }
 
+Status widen(cudaStream_t stream, DType type, const void* from, std::size_t n, float* to) {
+  const auto* const bits = static_cast<const std::uint16_t*>(from);
+  if (type == DType::bf16) return for_each(stream, n, FromBf16{bits, to});
+  return for_each(stream, n, FromF16{bits, to});
+}
+
 Status round_to_channels_last(cudaStream_t stream, DType type, const ChannelSizes& sizes,
                               const float* from, std::uint16_t* to) {
   const std::size_t runs = sizes.runs_of(sizes.all_samples);

@@ -29,6 +29,9 @@ private:
   std::size_t place_ = 0;
 };
 
+/// `n` floats from bf16 or f16 at `from`.
+Status widen(cudaStream_t stream, DType type, const void* from, std::size_t n, float* to);
+
 /// As RoundToChannelsLast, to bf16 or f16.
 Status round_to_channels_last(cudaStream_t stream, DType type, const ChannelSizes& sizes,
                               const float* from, std::uint16_t* to);

@@ -8,6 +8,7 @@
 #include <cudnn.h>
 
 #include "tests/kernels/cuda/stand_in/convolution.hpp"
+#include "tests/kernels/cuda/stand_in/graph.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
 
 using namespace troupe::stand_in;  // NOLINT
@@ -65,6 +66,34 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, true},
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, true},
+    {CUDNN_BACKEND_MATMUL_DESCRIPTOR, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_BDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_OPERATOR,
+     CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1},
+    {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, true},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, true},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_TDESC,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, true},
     {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1},
     {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1},
     {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
@@ -142,14 +171,57 @@ const Descriptor& part(const Descriptor& from, cudnnBackendAttributeName_t name)
   return *parts(from, name).at(0);
 }
 
+bool flag(const Descriptor& from, cudnnBackendAttributeName_t name) {
+  return from.attributes.contains(name) && value<std::uint8_t>(from, name) != 0;
+}
+
 Tensor tensor_of(const Descriptor& from) {
   return {value<std::int64_t>(from, CUDNN_ATTR_TENSOR_UNIQUE_ID),
           value<cudnnDataType_t>(from, CUDNN_ATTR_TENSOR_DATA_TYPE),
           value<std::int64_t>(from, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT),
           values<std::int64_t>(from, CUDNN_ATTR_TENSOR_DIMENSIONS),
           values<std::int64_t>(from, CUDNN_ATTR_TENSOR_STRIDES),
-          from.attributes.contains(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
-              value<std::uint8_t>(from, CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0};
+          flag(from, CUDNN_ATTR_TENSOR_IS_VIRTUAL),
+          flag(from, CUDNN_ATTR_TENSOR_IS_BY_VALUE)};
+}
+
+GraphOperation operation_of(const Descriptor& from) {
+  GraphOperation made;
+  made.type = from.type;
+  const auto input = [&](cudnnBackendAttributeName_t name) {
+    if (from.attributes.contains(name)) made.inputs.push_back(tensor_of(part(from, name)));
+  };
+  const auto output = [&](cudnnBackendAttributeName_t name) {
+    made.output = tensor_of(part(from, name));
+  };
+  switch (from.type) {
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+      input(CUDNN_ATTR_OPERATION_MATMUL_ADESC);
+      input(CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+      output(CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+      break;
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+      made.reduction = value<cudnnReduceTensorOp_t>(part(from, CUDNN_ATTR_OPERATION_REDUCTION_DESC),
+                                                    CUDNN_ATTR_REDUCTION_OPERATOR);
+      input(CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+      output(CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+      break;
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      input(CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+      output(CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+      break;
+    default: {
+      const Descriptor& kind = part(from, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+      made.pointwise = value<cudnnPointwiseMode_t>(kind, CUDNN_ATTR_POINTWISE_MODE);
+      if (kind.attributes.contains(CUDNN_ATTR_POINTWISE_AXIS))
+        made.axis = value<std::int64_t>(kind, CUDNN_ATTR_POINTWISE_AXIS);
+      input(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+      input(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+      input(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+      output(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    }
+  }
+  return made;
 }
 
 /// What an operation's descriptor says.
@@ -227,6 +299,17 @@ std::vector<const Descriptor*> operations_of(const Descriptor& any) {
   }
 }
 
+bool is_convolution(const Descriptor& operation) {
+  return operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+         operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+}
+std::vector<GraphOperation> graph_of(const std::vector<const Descriptor*>& operations) {
+  std::vector<GraphOperation> graph;
+  for (const Descriptor* operation : operations) graph.push_back(operation_of(*operation));
+  return graph;
+}
+
 /// Without engines in the behaviour: one that will do.
 std::vector<std::vector<cudnnBackendNumericalNote_t>> engines() {
   if (!behaviour().engines.empty()) return behaviour().engines;
@@ -239,7 +322,14 @@ cudnnStatus_t finalize_plan(Descriptor& plan) {
       behaviour().unsupported_engines.end())
     return CUDNN_STATUS_NOT_SUPPORTED;
   plan.engine = config.engine;
-  ConvolutionPlanned planned = convolution_of(operations_of(plan));
+  const auto operations = operations_of(plan);
+  if (!is_convolution(*operations.at(0))) {
+    auto graph = graph_of(operations);
+    if (!behaviour().graphs_supported || !fits(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
+    record().graphs.push_back(std::move(graph));
+    return CUDNN_STATUS_SUCCESS;
+  }
+  ConvolutionPlanned planned = convolution_of(operations);
   planned.engine = config.engine;
   if (!fits(planned)) return CUDNN_STATUS_BAD_PARAM;
   if (planned.copy && !behaviour().rounded_convolutions_supported)
@@ -350,6 +440,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const it,
       *count = 1;
       return CUDNN_STATUS_SUCCESS;
     }
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      if (type != CUDNN_TYPE_INT64 || asked != 1) return CUDNN_STATUS_BAD_PARAM;
+      *static_cast<int64_t*>(to) = behaviour().first_engine + from.engine;
+      *count = 1;
+      return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
       const auto& notes = all.at(static_cast<std::size_t>(from.engine));
       *count = static_cast<int64_t>(notes.size());
@@ -371,24 +466,31 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t pack) {
   if (handle == nullptr || !of(plan)->finalized || !of(pack)->finalized)
     return CUDNN_STATUS_BAD_PARAM;
-  const ConvolutionPlanned planned = convolution_of(operations_of(*of(plan)));
   const auto ids = values<std::int64_t>(*of(pack), CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto addresses = values<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  const auto address = [&](const Tensor& asked) -> void* {
-    const Tensor& tensor = asked.is_virtual ? *planned.copy : asked;
+  const auto address = [&](const Tensor& tensor) -> void* {
     const auto found = std::ranges::find(ids, tensor.id);
     if (found == ids.end()) return nullptr;
     void* const data = addresses[static_cast<std::size_t>(found - ids.begin())];
-    return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::size_t>(tensor.alignment) == 0
-               ? data
-               : nullptr;
+    // One by value is where the host has it.
+    const auto alignment = static_cast<std::size_t>(tensor.by_value ? 4 : tensor.alignment);
+    return reinterpret_cast<std::uintptr_t>(data) % alignment == 0 ? data : nullptr;
   };
-  void *const x = address(planned.x), *const weight = address(planned.weight),
-              *const y = address(planned.y);
   void* const workspace = value<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  if (x == nullptr || weight == nullptr || y == nullptr || workspace == nullptr)
-    return CUDNN_STATUS_BAD_PARAM;
+  if (workspace == nullptr) return CUDNN_STATUS_BAD_PARAM;
   std::memset(workspace, 0xff, kWorkspace);
+  record().last_engine = of(plan)->engine;
+  const auto operations = operations_of(*of(plan));
+  if (!is_convolution(*operations.at(0))) {
+    ++record().graph_calls;
+    return run(graph_of(operations), address) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  }
+  const ConvolutionPlanned planned = convolution_of(operations);
+  const auto data = [&](const Tensor& tensor) {
+    return address(tensor.is_virtual ? *planned.copy : tensor);
+  };
+  void *const x = data(planned.x), *const weight = data(planned.weight), *const y = data(planned.y);
+  if (x == nullptr || weight == nullptr || y == nullptr) return CUDNN_STATUS_BAD_PARAM;
   ++record().convolution_calls;
   convolve(planned, x, weight, y);
   return CUDNN_STATUS_SUCCESS;

@@ -43,6 +43,7 @@ struct Tensor {
   std::int64_t alignment = 0;
   std::vector<std::int64_t> dims, strides;
   bool is_virtual = false;
+  bool by_value = false;
 };
 
 /// A convolution that a plan was made for.
@@ -57,12 +58,25 @@ struct ConvolutionPlanned {
   std::int64_t engine = 0;          ///< which of those that the heuristics gave
 };
 
+/// One operation of a graph that is no convolution.
+struct GraphOperation {
+  cudnnBackendDescriptorType_t type{};
+  cudnnPointwiseMode_t pointwise{};
+  cudnnReduceTensorOp_t reduction{};
+  std::int64_t axis = 0;       ///< of CUDNN_POINTWISE_GEN_INDEX
+  std::vector<Tensor> inputs;  ///< of a product the two; x, b and what selects between them
+  Tensor output;
+};
+
 /// What was asked since the last reset. The tests are on one thread.
 struct Record {
   std::vector<MatmulAsked> matmuls;
   std::vector<ConvolutionPlanned> convolutions;
+  std::vector<std::vector<GraphOperation>> graphs;  ///< that a plan was made for
   int matmul_calls = 0;
   int convolution_calls = 0;
+  int graph_calls = 0;
+  std::int64_t last_engine = 0;  ///< that cuDNN ran
 };
 Record& record();
 
@@ -73,9 +87,14 @@ struct Behaviour {
   std::size_t memory = std::size_t{1} << 40;
   /// Numerical notes of the engines that cuDNN proposes, in its order.
   std::vector<std::vector<cudnnBackendNumericalNote_t>> engines = {};
+  std::int64_t first_engine = 0;  ///< cuDNN's number for the first of them
+  /// What CUDA says that a run of each of them takes.
+  std::vector<float> engine_milliseconds = {};
   /// Engines whose plan cannot be made.
   std::vector<std::int64_t> unsupported_engines = {};
   bool heuristics_supported = true;  ///< else mode A says "not supported"; the fallback works
+  int compute_capability = 9;
+  bool graphs_supported = true;                ///< of other operations than convolutions
   bool rounded_convolutions_supported = true;  ///< those of 16 bits
   bool has_algorithms = true;                  ///< cuBLASLt's
 };
