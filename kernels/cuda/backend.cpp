@@ -44,6 +44,8 @@ constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::concat, DType::f32, make_concat},
     {Operation::dropout, DType::f32, make_dropout},
     {Operation::attention, DType::f32, make_attention},
+    {Operation::attention, DType::bf16, of<make_fused_attention, DType::bf16>},
+    {Operation::attention, DType::f16, of<make_fused_attention, DType::f16>},
     {Operation::lstm, DType::f32, make_lstm},
     {Operation::custom, DType::f32, refuse_custom},
 };

@@ -1,4 +1,5 @@
 // Products whose factors are rounded to 16 bits.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -126,6 +127,37 @@ TEST_P(CudaPrecision, leaves_convolutions_of_groups_in_f32) {
   const Given given{random_floats(200, 1), random_floats(model.flat_size(), 2),
                     random_floats(2 * 6 * 9, 3)};
   EXPECT_EQ(run(model, 2, GetParam(), given).gradients, run(model, 2, DType::f32, given).gradients);
+}
+
+/// Probabilities and results are rounded on the way too.
+TEST_P(CudaPrecision, gives_attention_up_to_its_digits) {
+  const double tolerance = GetParam() == DType::bf16 ? 0.03 : 0.004;
+  const auto expect_alike = [&](const std::vector<float>& actual,
+                                const std::vector<float>& expected, const char* what) {
+    ASSERT_EQ(actual.size(), expected.size());
+    float greatest = 0.0f;
+    for (const float value : expected) greatest = std::max(greatest, std::abs(value));
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      ASSERT_NEAR(actual[i], expected[i], tolerance * greatest) << what << " " << i;
+  };
+  for (const Attention& attention : {Attention{.heads = 2}, Attention{.heads = 2, .causal = false},
+                                     Attention{.heads = 4, .kv_heads = 2},
+                                     Attention{.heads = 3, .kv_heads = 1, .causal = false}}) {
+    constexpr std::int64_t kBatch = 2, kTokens = 21, kDim = 8;
+    const std::int64_t width = (attention.heads + 2 * attention.key_heads()) * kDim;
+    const Model model = Model::build("m", {kTokens, width}, {attention}).value();
+    const auto floats = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const Given given{random_floats(floats(kBatch * kTokens * width), 1),
+                      {},
+                      random_floats(floats(kBatch * kTokens * attention.heads * kDim), 3)};
+    const Outcome expected = run(model, kBatch, DType::f32, given);
+    const Outcome actual = run(model, kBatch, GetParam(), given);
+    expect_alike(actual.output, expected.output, "output");
+    SCOPED_TRACE(attention.heads * 10 + attention.key_heads());
+    expect_alike(actual.input_gradient, expected.input_gradient, "input gradient");
+    EXPECT_NE(actual.output, expected.output);
+    EXPECT_EQ(run(model, kBatch, GetParam(), given).input_gradient, actual.input_gradient);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, CudaPrecision, testing::Values(DType::bf16, DType::f16),
