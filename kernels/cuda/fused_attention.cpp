@@ -118,8 +118,8 @@ private:
 }  // namespace
 
 MadeKernel make_fused_attention(Context& context, const KernelRequest& request, DType factors) {
-  // The graph of the backward pass is deterministic on Ampere to Hopper; on newer cards cuDNN adds
-  // atomically for it, and its notes do not say so.
+  // By cudnn-frontend the form of the backward graph makes it deterministic on Ampere to Hopper; on
+  // newer cards that takes particular engines, and cuDNN's notes do not tell them from others.
   constexpr int kBlackwell = 10;
   if (context.compute_capability() >= kBlackwell) return MadeKernel(nullptr);
   MadeKernel made = FusedAttentionKernel::make(context, request, factors);
