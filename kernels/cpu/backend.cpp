@@ -1,6 +1,7 @@
 #include "kernels/cpu/internal/backend.hpp"
 
 #include "kernels/cpu/internal/portable.hpp"
+#include "kernels/internal/kernel_table.hpp"
 
 namespace troupe::kernels::cpu {
 
@@ -73,13 +74,7 @@ MadeKernel make_batch_norm(const KernelRequest& request) {
                                                   : make_dnnl_batch_norm(request);
 }
 
-struct Entry {
-  Operation operation;
-  DType dtype;
-  KernelMaker maker;
-};
-
-constexpr Entry kKernels[] = {
+constexpr KernelEntry<KernelMaker> kKernels[] = {
     {Operation::convolution, DType::f32, make_convolution},
     {Operation::convolution, DType::bf16, make_bf16_convolution},
     {Operation::linear, DType::bf16, make_bf16_linear},
@@ -114,9 +109,7 @@ constexpr Entry kKernels[] = {
 }  // namespace
 
 KernelMaker find_kernel(Operation operation, DType dtype) noexcept {
-  for (const Entry& entry : kKernels)
-    if (entry.operation == operation && entry.dtype == dtype) return entry.maker;
-  return nullptr;
+  return find_maker<KernelMaker>(kKernels, operation, dtype);
 }
 
 MadeKernel make_reorder(const Activation& from, const Activation& to, int threads,

@@ -77,13 +77,16 @@ Context::~Context() {
   cudnn_.reset();
 }
 
-Result<std::unique_ptr<Context>> Context::open(int ordinal) {
+Result<std::unique_ptr<Context>> Context::open(int ordinal, std::optional<EngineFile> engines) {
   const DeviceScope scope(ordinal);
   TROUPE_TRY(scope.status());
   std::unique_ptr<Context> context(new Context(ordinal));
   cudaDeviceProp properties;
   TROUPE_TRY(check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties"));
   context->model_ = fmt::format("{} ({}.{})", properties.name, properties.major, properties.minor);
+  context->compute_capability_ = properties.major;
+  if (engines) context->engines_fingerprint_ = engines->fingerprint();
+  context->engines_ = std::move(engines);
   cublasLtHandle_t blas = nullptr;
   TROUPE_TRY(check(cublasLtCreate(&blas), "cublasLtCreate"));
   context->blas_.reset(blas);

@@ -1,6 +1,9 @@
 #include "kernels/cuda/internal/cuda_backend.hpp"
 
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,15 +25,13 @@ public:
   const DeviceName& name() const noexcept override { return name_; }
   bool is_host() const noexcept override { return false; }
   std::string library_variant() const override {
-    return fmt::format("{}, cuDNN {}, cuBLASLt {}", context_->model(), cudnnGetVersion(),
-                       cublasLtGetVersion());
+    const std::string& engines = context_->engines_fingerprint();
+    return fmt::format("{}, cuDNN {}, cuBLASLt {}{}{}", context_->model(), cudnnGetVersion(),
+                       cublasLtGetVersion(), engines.empty() ? "" : ", engines ", engines);
   }
 
-  Status check_precision(DType precision) const override {
-    if (precision == DType::f32) return {};
-    return {Code::not_supported, fmt::format("{} has no kernels of precision {} yet; take f32",
-                                             to_string(name_), to_string(precision))};
-  }
+  /// All cards that this is compiled for multiply bf16 and f16.
+  Status check_precision(DType) const override { return {}; }
 
   Result<std::unique_ptr<Stream>> make_stream() override { return CudaStream::make(*context_); }
   Result<std::unique_ptr<Event>> make_event() override { return CudaEvent::make(*context_); }
@@ -80,6 +81,27 @@ private:
   const std::unique_ptr<Context> context_;
 };
 
+/// TROUPE_CUDA_ENGINES names the file of engines, if there is to be one; TROUPE_CUDA_MEASURE=1 lets
+/// what it does not have be measured.
+Result<std::optional<EngineFile>> engines_of_environment() {
+  const char* const path = std::getenv("TROUPE_CUDA_ENGINES");
+  const char* const measure = std::getenv("TROUPE_CUDA_MEASURE");
+  const std::string_view wanted = measure == nullptr ? "" : measure;
+  if (wanted != "" && wanted != "0" && wanted != "1")
+    return Error{Code::invalid_argument,
+                 fmt::format("TROUPE_CUDA_MEASURE is \"{}\", but must be 0 or 1", wanted)};
+  if (path == nullptr || *path == '\0') {
+    if (wanted == "1")
+      return Error{
+          Code::invalid_argument,
+          "TROUPE_CUDA_MEASURE is 1, but no file is named that keeps what is measured; set "
+          "TROUPE_CUDA_ENGINES"};
+    return std::optional<EngineFile>();
+  }
+  TROUPE_ASSIGN(EngineFile file, EngineFile::open({path, wanted == "1"}));
+  return std::optional(std::move(file));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Backend>> make_backend(std::uint32_t ordinal) {
@@ -93,7 +115,8 @@ Result<std::shared_ptr<Backend>> make_backend(std::uint32_t ordinal) {
         fmt::format("there is no {}: this process sees {} CUDA device{}, counted from 0; "
                     "see nvidia-smi, and CUDA_VISIBLE_DEVICES",
                     to_string(DeviceName{Device::cuda, ordinal}), count, count == 1 ? "" : "s")};
-  TROUPE_ASSIGN(auto context, Context::open(static_cast<int>(ordinal)));
+  TROUPE_ASSIGN(auto engines, engines_of_environment());
+  TROUPE_ASSIGN(auto context, Context::open(static_cast<int>(ordinal), std::move(engines)));
   return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(ordinal, std::move(context)));
 }
 

@@ -1,179 +1,91 @@
 #include "kernels/cuda/internal/cudnn_graph.hpp"
 
-#include <algorithm>
-#include <array>
+#include <iterator>
 #include <string>
+#include <utility>
+
+#include "kernels/cuda/internal/graph_tuning.hpp"
 
 namespace troupe::kernels::cuda {
 
 namespace {
-
 // What the addresses of all tensors are multiples of; buffers give 64.
 constexpr std::int64_t kAlignment = 16;
-
-/// How an engine computes that is not taken.
-constexpr cudnnBackendNumericalNote_t kRefused[] = {
-    CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
-    CUDNN_NUMERICAL_NOTE_TENSOR_CORE,  // of f32: TF32
-    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
-    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,   CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
-    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13,
-};
-
-Status get(const Descriptor& from, cudnnBackendAttributeName_t name,
-           cudnnBackendAttributeType_t type, std::int64_t asked, std::int64_t& count,
-           void* values) {
-  return check(cudnnBackendGetAttribute(from.get(), name, type, asked, &count, values),
-               "cudnnBackendGetAttribute");
-}
-
-/// Whether an engine's results are those of f32, and always the same.
-Result<bool> is_exact(const Descriptor& config) {
-  TROUPE_ASSIGN(const Descriptor engine, Descriptor::create(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
-  cudnnBackendDescriptor_t handle = engine.get();
-  std::int64_t count = 0;
-  TROUPE_TRY(
-      get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, count, &handle));
-  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
-  TROUPE_TRY(get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                 static_cast<std::int64_t>(notes.size()), count, notes.data()));
-  const auto end = notes.begin() + std::min<std::ptrdiff_t>(count, std::ssize(notes));
-  return std::none_of(notes.begin(), end, [](cudnnBackendNumericalNote_t note) {
-    return std::ranges::find(kRefused, note) != std::end(kRefused);
-  });
-}
-
-/// What cuDNN would run a graph with, the one expected to be fastest first.
-Result<std::vector<Descriptor>> engine_configs(const Descriptor& graph,
-                                               cudnnBackendHeurMode_t mode) {
-  TROUPE_ASSIGN(const Descriptor heuristics, DescriptorBuilder(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
-                                                 .set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
-                                                 .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
-                                                 .finish());
-  std::int64_t count = 0;
-  TROUPE_TRY(get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, count,
-                 nullptr));
-  std::vector<Descriptor> configs;
-  std::vector<cudnnBackendDescriptor_t> handles;
-  for (std::int64_t i = 0; i < count; ++i) {
-    TROUPE_ASSIGN(Descriptor config, Descriptor::create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
-    handles.push_back(config.get());
-    configs.push_back(std::move(config));
-  }
-  TROUPE_TRY(get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                 std::ssize(handles), count, handles.data()));
-  configs.resize(static_cast<std::size_t>(std::min<std::ptrdiff_t>(count, std::ssize(configs))));
-  return configs;
-}
-
-/// Whether an error may be of this engine alone, so that the next one is tried. For lack of memory
-/// none is left out: which one is taken, and with it the last bits, must not depend on that.
-bool is_refusal(const Status& status) {
-  return !status.ok() && status.code() != Code::resource_exhausted;
-}
-
 }  // namespace
 
-Result<Descriptor> Descriptor::create(cudnnBackendDescriptorType_t type) {
-  cudnnBackendDescriptor_t made = nullptr;
-  TROUPE_TRY(check(cudnnBackendCreateDescriptor(type, &made), "cudnnBackendCreateDescriptor"));
-  Descriptor descriptor;
-  descriptor.handle_.reset(made);
-  return descriptor;
+cudnnDataType_t cudnn_type(DType type) noexcept {
+  switch (type) {
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
 }
 
-DescriptorBuilder::DescriptorBuilder(cudnnBackendDescriptorType_t type) {
-  auto made = Descriptor::create(type);
-  if (made.ok())
-    descriptor_ = std::move(made).value();
-  else
-    status_ = made.status();
+Result<Descriptor> GraphTensor::describe() const {
+  DescriptorBuilder builder(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  builder.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  if (by_value) builder.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+  if (is_virtual) builder.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+  return builder.finish();
 }
 
-DescriptorBuilder& DescriptorBuilder::set(cudnnBackendAttributeName_t name,
-                                          cudnnBackendAttributeType_t type, std::int64_t count,
-                                          const void* values) {
-  if (status_.ok())
-    status_ = check(cudnnBackendSetAttribute(descriptor_.get(), name, type, count, values),
-                    "cudnnBackendSetAttribute");
-  return *this;
-}
-
-Result<Descriptor> DescriptorBuilder::finish() {
-  TROUPE_TRY(status_);
-  TROUPE_TRY(check(cudnnBackendFinalize(descriptor_.get()), "cudnnBackendFinalize"));
-  return std::move(descriptor_);
-}
-
-Result<GraphTensor> GraphTensor::make(std::int64_t id, std::span<const std::int64_t> dims,
-                                      std::span<const std::int64_t> strides) {
-  GraphTensor tensor;
-  tensor.id = id;
-  TROUPE_ASSIGN(tensor.descriptor, DescriptorBuilder(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-                                       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-                                       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
-                                       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
-                                       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-                                       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-                                       .finish());
-  return tensor;
-}
-
-Result<GraphPlan> GraphPlan::make(Context& context, Descriptor operation,
-                                  std::vector<Descriptor> parts, ScratchPlaces scratch) {
+Result<GraphPlan> GraphPlan::make(Context& context, Graph graph, ScratchPlaces scratch,
+                                  const GraphTuning* tuning) {
   GraphPlan made;
-  made.parts_ = std::move(parts);
-  made.operation_ = std::move(operation);
-  TROUPE_TRY(context.with_cudnn([&](cudnnHandle_t handle) { return made.make_plan(handle); }));
-  made.workspace_ = scratch.add(made.workspace_bytes_);
+  made.graph_ = std::move(graph);
+  TROUPE_TRY(context.with_cudnn(
+      [&](cudnnHandle_t handle) { return made.make_plan(context, handle, tuning); }));
+  made.workspace_ = scratch.add(made.plan_.workspace_bytes);
   return made;
 }
 
-Status GraphPlan::make_plan(cudnnHandle_t handle) {
-  TROUPE_ASSIGN(graph_, DescriptorBuilder(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
-                            .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
-                            .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation_)
-                            .finish());
-  Status refused;
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    TROUPE_ASSIGN(const bool found, try_engines(handle, mode, refused));
-    if (found) return {};
+Status GraphPlan::make_plan(Context& context, cudnnHandle_t handle, const GraphTuning* tuning) {
+  TROUPE_ASSIGN(finished_, DescriptorBuilder(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+                               .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
+                               .set(CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                                    std::span<const Descriptor>(graph_.operations))
+                               .finish());
+  if (tuning != nullptr && context.engines() != nullptr) {
+    TROUPE_ASSIGN(auto tuned, tuned_plan(context, handle, finished_, graph_.factors, *tuning));
+    if (tuned) {
+      plan_ = std::move(*tuned);
+      return {};
+    }
   }
-  std::string message = "cuDNN has no engine for it that is deterministic and computes in f32";
-  if (!refused.ok()) message += "; the last that was tried: " + refused.error().message;
-  return {Code::not_supported, std::move(message)};
+  return take_first(handle);
 }
 
-Result<bool> GraphPlan::try_engines(cudnnHandle_t handle, cudnnBackendHeurMode_t mode,
-                                    Status& refused) {
-  auto configs = engine_configs(graph_, mode);
-  if (is_refusal(configs.status())) {
-    refused = configs.status();
-    return false;
-  }
-  TROUPE_TRY(configs.status());
-  for (Descriptor& config : *configs) {
-    TROUPE_ASSIGN(const bool exact, is_exact(config));
-    if (!exact) continue;
-    auto plan = DescriptorBuilder(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-                    .set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle)
-                    .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config)
-                    .finish();
-    // The heuristics may propose what this device cannot run after all.
-    if (is_refusal(plan.status())) {
-      refused = plan.status();
+Status GraphPlan::take_first(cudnnHandle_t handle) {
+  Status refused;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    auto engines = exact_engines(finished_, mode, graph_.factors);
+    if (is_refusal(engines.status())) {
+      refused = engines.status();
       continue;
     }
-    TROUPE_TRY(plan.status());
-    std::int64_t bytes = 0, count = 0;
-    TROUPE_TRY(
-        get(*plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, count, &bytes));
-    config_ = std::move(config);
-    plan_ = std::move(plan).value();
-    workspace_bytes_ = static_cast<std::size_t>(bytes);
-    return true;
+    TROUPE_TRY(engines.status());
+    for (ExactEngine& engine : *engines) {
+      auto plan = EnginePlan::make(handle, std::move(engine));
+      // The heuristics may propose what this device cannot run after all.
+      if (is_refusal(plan.status())) {
+        refused = plan.status();
+        continue;
+      }
+      TROUPE_TRY(plan.status());
+      plan_ = std::move(plan).value();
+      return {};
+    }
   }
-  return false;
+  std::string message = "cuDNN has no engine for it that is deterministic and adds in f32";
+  if (!refused.ok()) message += "; the last that was tried: " + refused.error().message;
+  return {Code::not_supported, std::move(message)};
 }
 
 Status GraphPlan::enqueue(Context& context, cudaStream_t stream, const ScratchPlaces& scratch,
@@ -182,7 +94,7 @@ Status GraphPlan::enqueue(Context& context, cudaStream_t stream, const ScratchPl
   std::vector<void*> addresses;
   for (const GraphBinding& binding : bindings) {
     ids.push_back(binding.id);
-    addresses.push_back(binding.data);
+    addresses.push_back(const_cast<void*>(binding.data));
   }
   void* const workspace = scratch.at(workspace_);
   TROUPE_ASSIGN(const Descriptor pack,
@@ -194,7 +106,7 @@ Status GraphPlan::enqueue(Context& context, cudaStream_t stream, const ScratchPl
                     .finish());
   return context.with_cudnn([&](cudnnHandle_t handle) -> Status {
     TROUPE_TRY(check(cudnnSetStream(handle, stream), "cudnnSetStream"));
-    return check(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+    return check(cudnnBackendExecute(handle, plan_.plan.get(), pack.get()), "cudnnBackendExecute");
   });
 }
 

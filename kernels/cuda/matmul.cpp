@@ -15,6 +15,17 @@ constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
 // cuBLASLt is column-major. A row-major matrix is the transpose of a column-major one in the same
 // memory, and c = a b is c^T = b^T a^T: so b is what it calls A, and a what it calls B.
 
+cudaDataType_t blas_type(DType type) {
+  switch (type) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
 template <class Value>
 Status set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, Value value) {
   return check(cublasLtMatmulDescSetAttribute(operation, name, &value, sizeof value),
@@ -55,11 +66,12 @@ Result<Matmul::Operation> Matmul::make_operation(const MatmulShape& shape) {
 }
 
 Result<Matmul::Layout> Matmul::make_layout(std::int64_t rows, std::int64_t columns,
-                                           const MatrixLayout& matrix, std::int64_t batch) {
+                                           const MatrixLayout& matrix, std::int64_t batch,
+                                           DType type) {
   if (matrix.transposed) std::swap(rows, columns);  // what lies there
   cublasLtMatrixLayout_t made = nullptr;
   TROUPE_TRY(
-      check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(columns),
+      check(cublasLtMatrixLayoutCreate(&made, blas_type(type), static_cast<std::uint64_t>(columns),
                                        static_cast<std::uint64_t>(rows), matrix.stride),
             "cublasLtMatrixLayoutCreate"));
   Layout layout(made);
@@ -102,24 +114,24 @@ Status Matmul::pick_algorithm(Context& context, const MatmulShape& shape) {
     return {};
   }
   return {Code::not_supported,
-          fmt::format("cuBLASLt has no algorithm for [{}, {}] times [{}, {}] in f32, {} times",
-                      shape.m, shape.k, shape.k, shape.n, shape.batch)};
+          fmt::format("cuBLASLt has no algorithm for [{}, {}] times [{}, {}] in {}, {} times",
+                      shape.m, shape.k, shape.k, shape.n, to_string(shape.factors), shape.batch)};
 }
 
 Result<Matmul> Matmul::make(Context& context, const MatmulShape& shape, ScratchPlaces scratch) {
   Matmul made;
   made.alpha_ = shape.alpha;
   TROUPE_ASSIGN(made.operation_, make_operation(shape));
-  TROUPE_ASSIGN(made.a_, make_layout(shape.m, shape.k, shape.a, shape.batch));
-  TROUPE_ASSIGN(made.b_, make_layout(shape.k, shape.n, shape.b, shape.batch));
-  TROUPE_ASSIGN(made.c_, make_layout(shape.m, shape.n, shape.c, shape.batch));
+  TROUPE_ASSIGN(made.a_, make_layout(shape.m, shape.k, shape.a, shape.batch, shape.factors));
+  TROUPE_ASSIGN(made.b_, make_layout(shape.k, shape.n, shape.b, shape.batch, shape.factors));
+  TROUPE_ASSIGN(made.c_, make_layout(shape.m, shape.n, shape.c, shape.batch, DType::f32));
   TROUPE_TRY(made.pick_algorithm(context, shape));
   made.workspace_ = scratch.add(made.workspace_bytes_);
   return made;
 }
 
 Status Matmul::enqueue(Context& context, cudaStream_t stream, const ScratchPlaces& scratch,
-                       const float* a, const float* b, float beta, float* c) const {
+                       const void* a, const void* b, float beta, float* c) const {
   return check(cublasLtMatmul(context.blas(), operation_.get(), &alpha_, b, b_.get(), a, a_.get(),
                               &beta, c, c_.get(), c, c_.get(), &algorithm_, scratch.at(workspace_),
                               workspace_bytes_, stream),

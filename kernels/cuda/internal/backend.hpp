@@ -30,12 +30,18 @@ MadeKernel make_concat(Context& context, const KernelRequest& request);
 MadeKernel make_convolution(Context& context, const KernelRequest& request);
 MadeKernel make_dropout(Context& context, const KernelRequest& request);
 MadeKernel make_embedding(Context& context, const KernelRequest& request);
+/// For bf16 and f16; null where cuDNN has nothing for it, or nothing deterministic.
+MadeKernel make_fused_attention(Context& context, const KernelRequest& request, DType factors);
 MadeKernel make_group_norm(Context& context, const KernelRequest& request);
 /// And of the root mean square.
 MadeKernel make_layer_norm(Context& context, const KernelRequest& request);
-MadeKernel make_linear(Context& context, const KernelRequest& request);
+/// The factors of each product are rounded to that type, as they are for f32.
+MadeKernel make_linear(Context& context, const KernelRequest& request, DType factors);
+MadeKernel make_lstm(Context& context, const KernelRequest& request);
 MadeKernel make_pooling(Context& context, const KernelRequest& request);
 MadeKernel make_position_embedding(Context& context, const KernelRequest& request);
 MadeKernel make_relu(Context& context, const KernelRequest& request);
+/// For bf16 and f16; null where cuDNN has nothing for it.
+MadeKernel make_rounded_convolution(Context& context, const KernelRequest& request, DType factors);
 
 }  // namespace troupe::kernels::cuda

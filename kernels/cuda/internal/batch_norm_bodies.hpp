@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/internal/group.hpp"
+#include "kernels/cuda/internal/spread.hpp"
 #include "kernels/internal/host_device.hpp"
 
 // Sums over the channels of images [batch, channels, area].
@@ -33,21 +34,16 @@ struct BatchNormForward {
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
     const std::size_t n = batch * area, first = channel * area;
     const Scattered at{area, channels * area};
-    const float count = static_cast<float>(n);
-    const float mean = group.sum(n, [&](std::size_t i) { return x[first + at(i)]; }) / count;
-    const float variance = group.sum(n, [&](std::size_t i) {
-      const float distance = x[first + at(i)] - mean;
-      return distance * distance;
-    }) / count;
-    const float inverse = 1.0f / std::sqrt(variance + epsilon);
+    const Spread spread = Spread::of(group, n, epsilon, /*centered=*/true,
+                                     [&](std::size_t i) { return x[first + at(i)]; });
     group.once([&] {
-      means[channel] = mean;
-      variances[channel] = variance;
-      inverses[channel] = inverse;
+      means[channel] = spread.mean;
+      variances[channel] = spread.variance;
+      inverses[channel] = spread.inverse;
     });
     const float w = weight[channel], b = bias[channel];
     group.each(n, [&](std::size_t i) {
-      const float value = (x[first + at(i)] - mean) * inverse * w + b;
+      const float value = (x[first + at(i)] - spread.mean) * spread.inverse * w + b;
       y[first + at(i)] = relu && value <= 0.0f ? 0.0f : value;
     });
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -9,6 +10,8 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include "kernels/cuda/internal/cuda_status.hpp"
+#include "kernels/cuda/internal/engine_file.hpp"
 #include "kernels/internal/caching_allocator.hpp"
 #include "runtime/base/mutex.hpp"
 #include "runtime/base/status.hpp"
@@ -28,7 +31,7 @@ Status check(cublasStatus_t result, std::string_view what);
 class Context {
 public:
   /// Errors: `unavailable`.
-  static Result<std::unique_ptr<Context>> open(int ordinal);
+  static Result<std::unique_ptr<Context>> open(int ordinal, std::optional<EngineFile> engines = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -36,10 +39,17 @@ public:
   int ordinal() const noexcept { return ordinal_; }
   /// The card: "NVIDIA H100 80GB HBM3 (9.0)".
   const std::string& model() const noexcept { return model_; }
+  /// The first number of its compute capability: 8 of Ampere, 9 of Hopper, 10 of Blackwell.
+  int compute_capability() const noexcept { return compute_capability_; }
   CachingAllocator& memory() const noexcept { return *memory_; }
   CachingAllocator& staging() const noexcept { return *staging_; }
   /// `bytes` of the device, for a kernel's own.
   Result<Buffer> allocate(std::size_t bytes) const { return memory_->allocate(bytes); }
+
+  /// The file of engines, or null; within with_cudnn() only.
+  EngineFile* engines() noexcept { return engines_ ? &*engines_ : nullptr; }
+  /// What tells it from others, for what the last bits depend on; empty without one.
+  const std::string& engines_fingerprint() const noexcept { return engines_fingerprint_; }
 
   cublasLtHandle_t blas() const noexcept { return blas_.get(); }
 
@@ -65,6 +75,9 @@ private:
 
   const int ordinal_;
   std::string model_;
+  std::optional<EngineFile> engines_;
+  std::string engines_fingerprint_;
+  int compute_capability_ = 0;
   const std::shared_ptr<CachingAllocator> memory_;
   const std::shared_ptr<CachingAllocator> staging_;
   std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, DestroyBlas> blas_;

@@ -8,16 +8,17 @@
 #include <cublasLt.h>
 
 #include "kernels/cuda/internal/context.hpp"
+#include "kernels/dtype.hpp"
 #include "kernels/internal/shared_scratch.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels::cuda {
 
-/// How a row-major matrix of floats lies, or a batch of them.
+/// How a row-major matrix lies, or a batch of them.
 struct MatrixLayout {
-  std::int64_t stride;            ///< floats from one row to the next
+  std::int64_t stride;            ///< elements from one row to the next
   bool transposed = false;        ///< what is meant is the transpose of what lies there
-  std::int64_t batch_stride = 0;  ///< floats from one matrix to the next
+  std::int64_t batch_stride = 0;  ///< elements from one matrix to the next
   /// What the address of the first one is always a multiple of, in bytes. Parameters, activations
   /// and scratch memory are aligned to 64.
   std::uint32_t alignment = 64;
@@ -32,9 +33,11 @@ struct MatmulShape {
   MatrixLayout a, b, c;
   std::int64_t batch = 1;
   float alpha = 1.0f;
+  DType factors = DType::f32;  ///< the type of a and b; c is f32
 };
 
-/// A product of matrices by cuBLASLt, in f32 throughout (no TF32), with an algorithm picked once.
+/// A product of matrices by cuBLASLt, with an algorithm picked once. Sums are in f32; factors in
+/// f32 are multiplied as they are (no TF32).
 ///
 /// Only algorithms that add up each element's products in one sequence are taken (no split of k):
 /// the result is the same whenever it is computed again on a device of that kind.
@@ -48,8 +51,8 @@ public:
   static Result<Matmul> make(Context& context, const MatmulShape& shape, ScratchPlaces scratch);
 
   /// `beta` is 0 or 1. With 0, what is in c is not read.
-  Status enqueue(Context& context, cudaStream_t stream, const ScratchPlaces& scratch,
-                 const float* a, const float* b, float beta, float* c) const;
+  Status enqueue(Context& context, cudaStream_t stream, const ScratchPlaces& scratch, const void* a,
+                 const void* b, float beta, float* c) const;
 
 private:
   struct Destroy {
@@ -68,7 +71,7 @@ private:
   static Result<Operation> make_operation(const MatmulShape& shape);
   /// What is row-major [rows, columns] to us is column-major [columns, rows] to cuBLASLt.
   static Result<Layout> make_layout(std::int64_t rows, std::int64_t columns,
-                                    const MatrixLayout& matrix, std::int64_t batch);
+                                    const MatrixLayout& matrix, std::int64_t batch, DType type);
   static Result<Preference> make_preference(const MatmulShape& shape);
   Status pick_algorithm(Context& context, const MatmulShape& shape);
 

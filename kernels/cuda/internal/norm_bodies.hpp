@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 
 #include "kernels/cuda/internal/group.hpp"
+#include "kernels/cuda/internal/spread.hpp"
 #include "kernels/internal/host_device.hpp"
 
 namespace troupe::kernels::cuda {
@@ -23,19 +23,14 @@ struct NormRow {
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t row) const {
     const float* const from = x + row * width;
     float* const to = y + row * width;
-    const float count = static_cast<float>(width);
-    const float mean =
-        centered ? group.sum(width, [&](std::size_t i) { return from[i]; }) / count : 0.0f;
-    const float variance = group.sum(width, [&](std::size_t i) {
-      return (from[i] - mean) * (from[i] - mean);
-    }) / count;
-    const float inverse = 1.0f / std::sqrt(variance + epsilon);
+    const Spread spread =
+        Spread::of(group, width, epsilon, centered, [&](std::size_t i) { return from[i]; });
     group.once([&] {
-      means[row] = mean;
-      inverses[row] = inverse;
+      means[row] = spread.mean;
+      inverses[row] = spread.inverse;
     });
     group.each(width, [&](std::size_t i) {
-      const float scaled = (from[i] - mean) * inverse * weight[i];
+      const float scaled = (from[i] - spread.mean) * spread.inverse * weight[i];
       to[i] = bias != nullptr ? scaled + bias[i] : scaled;
     });
   }
@@ -103,18 +98,15 @@ struct GroupNormForward {
     const std::size_t n = channels * area, first = at % groups * channels;
     const float* const from = x + at * n;
     float* const to = y + at * n;
-    const float count = static_cast<float>(n);
-    const float mean = group.sum(n, [&](std::size_t i) { return from[i]; }) / count;
-    const float variance =
-        group.sum(n, [&](std::size_t i) { return (from[i] - mean) * (from[i] - mean); }) / count;
-    const float inverse = 1.0f / std::sqrt(variance + epsilon);
+    const Spread spread =
+        Spread::of(group, n, epsilon, /*centered=*/true, [&](std::size_t i) { return from[i]; });
     group.once([&] {
-      means[at] = mean;
-      inverses[at] = inverse;
+      means[at] = spread.mean;
+      inverses[at] = spread.inverse;
     });
     group.each(n, [&](std::size_t i) {
       const std::size_t c = first + i / area;
-      to[i] = (from[i] - mean) * inverse * weight[c] + bias[c];
+      to[i] = (from[i] - spread.mean) * spread.inverse * weight[c] + bias[c];
     });
   }
 };

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,31 @@ TEST(CudaBits, of_embeddings_and_their_gradients_are_the_cpus) {
   expect_same({40}, {Embedding{"e", 5, 9}});
   expect_same({3}, {Embedding{"e", 50, 4}}, 1);
   expect_same({6}, {Embedding{"e", 11, 20}, PositionEmbedding{"p", 8}}, 4);
+}
+
+TEST(CudaBits, of_adaptive_pooling_are_the_cpus) {
+  for (const auto kind : {Pooling::Kind::average, Pooling::Kind::max}) {
+    expect_same({2, 7, 5}, {AdaptivePooling{kind, 3, 4}});
+    expect_same({2, 2, 3}, {AdaptivePooling{kind, 3, 7}});
+  }
+  expect_same({3, 4, 6}, {Tanh{}, AdaptivePooling{Pooling::Kind::max, 4, 6}, Tanh{}});
+}
+
+/// A step of one sample on one feature that is 1: no product is rounded.
+TEST(CudaBits, of_the_cell_of_an_lstm_are_the_cpus) {
+  const Model model = Model::build("m", {1, 1}, {Lstm{.name = "l", .hidden = 37}}).value();
+  const auto on = [&](const ComputeDevice& device) {
+    DeviceNetwork network = DeviceNetwork::create_on(device, model, 1, {}).value();
+    Parameters parameters = Parameters::zeros(model).value();
+    fill_random(parameters.values(), 1);
+    network.set_input(std::vector<float>{1.0f});
+    EXPECT_TRUE(network.forward(parameters.values()).ok());
+    std::vector<float> given(37), gradients(model.flat_size());
+    fill_random(given, 3);
+    EXPECT_TRUE(network.backward(given, gradients).ok());
+    return std::pair(network.output(), gradients);
+  };
+  EXPECT_EQ(on(test_device().value()), on(ComputeDevice()));
 }
 
 /// What the loss is computed on.

@@ -106,5 +106,53 @@ TEST_F(Convolutions, without_an_exact_engine_are_an_error) {
   EXPECT_THAT(network.status().error().message, HasSubstr("the reason")) << "cuDNN's own";
 }
 
+TEST_F(Convolutions, of_16_bits_are_described_channels_last_and_copied_to_f32) {
+  const auto plans = planned({3, 9, 8}, {.name = "c", .out_channels = 6, .kernel = 3}, 5,
+                             {.input_gradient = true, .precision = DType::bf16});
+  ASSERT_EQ(plans.size(), 3u);
+  const auto result_of = [&](std::size_t i) {
+    return i == 0 ? plans[i].y : i == 1 ? plans[i].weight : plans[i].x;
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ConvolutionPlanned& plan = plans[i];
+    EXPECT_THAT(plan.x.dims, ElementsAre(5, 8, 9, 8)) << "three channels, filled up";
+    EXPECT_THAT(plan.x.strides, ElementsAre(576, 1, 64, 8));
+    EXPECT_THAT(plan.weight.dims, ElementsAre(8, 8, 3, 3));
+    EXPECT_THAT(plan.weight.strides, ElementsAre(72, 1, 24, 8));
+    EXPECT_THAT(plan.y.dims, ElementsAre(5, 8, 7, 6));
+    EXPECT_EQ(plan.compute, CUDNN_DATA_FLOAT);
+    for (const auto& tensor : {plan.x, plan.weight, plan.y}) {
+      const bool is_result = tensor.id == result_of(i).id;
+      EXPECT_EQ(tensor.type, is_result ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16);
+      EXPECT_EQ(tensor.is_virtual, is_result);
+    }
+    ASSERT_TRUE(plan.copy.has_value());
+    EXPECT_EQ(plan.copy->type, CUDNN_DATA_FLOAT);
+    EXPECT_FALSE(plan.copy->is_virtual);
+  }
+}
+
+TEST_F(Convolutions, of_16_bits_take_tensor_cores_that_add_in_f32) {
+  stand_in::behaviour().engines = {
+      {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
+      {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+      {CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+  };
+  for (const auto& plan : planned({2, 8, 7}, {.name = "c", .out_channels = 3, .kernel = 3}, 1,
+                                  {.precision = DType::f16})) {
+    EXPECT_EQ(plan.engine, 2);
+    EXPECT_EQ(plan.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? plan.x.type
+                                                                                  : plan.y.type,
+              CUDNN_DATA_HALF);
+  }
+}
+
+TEST_F(Convolutions, of_16_bits_without_an_engine_are_computed_in_f32) {
+  stand_in::behaviour().rounded_convolutions_supported = false;
+  for (const auto& plan : planned({2, 8, 7}, {.name = "c", .out_channels = 3, .kernel = 3}, 1,
+                                  {.precision = DType::bf16}))
+    EXPECT_EQ(plan.x.type, CUDNN_DATA_FLOAT);
+}
+
 }  // namespace
 }  // namespace troupe::kernels

@@ -24,9 +24,10 @@ protected:
 
   /// What is asked of cuBLASLt for a training network of these layers.
   std::vector<MatmulAsked> asked(Shape input, std::vector<LayerSpec> layers, std::int64_t batch,
-                                 bool input_gradient = true) {
+                                 bool input_gradient = true, DType precision = DType::f32) {
     const Model model = Model::build("m", input, std::move(layers)).value();
-    const auto network = DeviceNetwork::create(model, batch, {.input_gradient = input_gradient});
+    const auto network = DeviceNetwork::create(
+        model, batch, {.input_gradient = input_gradient, .precision = precision});
     EXPECT_TRUE(network.ok()) << to_string(network.status().error());
     return stand_in::record().matmuls;
   }
@@ -40,6 +41,21 @@ TEST_F(Matmuls, are_in_f32_without_any_split_of_the_sums) {
     EXPECT_EQ(product.most_workspace, std::uint64_t{32} << 20);
     for (const auto& matrix : {product.a, product.b, product.c, product.d})
       EXPECT_EQ(matrix.type, CUDA_R_32F);
+  }
+}
+
+TEST_F(Matmuls, of_16_bits_are_added_and_given_in_f32) {
+  for (const auto& [precision, type] :
+       {std::pair{DType::bf16, CUDA_R_16BF}, std::pair{DType::f16, CUDA_R_16F}}) {
+    stand_in::reset();
+    const auto products = asked({5, 7}, {Linear{"l", 6}}, 3, true, precision);
+    ASSERT_EQ(products.size(), 3u);
+    for (const MatmulAsked& product : products) {
+      EXPECT_EQ(product.compute, CUBLAS_COMPUTE_32F);
+      EXPECT_EQ(product.reductions, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
+      for (const auto& matrix : {product.a, product.b}) EXPECT_EQ(matrix.type, type);
+      for (const auto& matrix : {product.c, product.d}) EXPECT_EQ(matrix.type, CUDA_R_32F);
+    }
   }
 }
 

@@ -124,6 +124,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"lenet5", {}, 5, 10},
         Case{"resnet18", {.input = {3, 16, 16}, .small_images = true, .width = 8}, 3, 10},
+        Case{"mlp", {}, 4, 10},
+        Case{"vgg16", {.input = {3, 32, 32}, .classes = 7, .width = 2}, 1, 7},
+        Case{"lstm", {.input = {1, 9, 5}, .classes = 6, .lstm = {.layers = 2, .width = 12}}, 3, 6},
+        Case{"lstm_lm", {.input = {8}, .classes = 30, .lstm = {.width = 10}}, 3, 30},
         Case{"gpt",
              {.gpt = {.layers = 2,
                       .heads = 2,

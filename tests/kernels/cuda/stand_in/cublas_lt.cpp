@@ -4,6 +4,7 @@
 
 #include <cublasLt.h>
 
+#include "kernels/internal/short_floats.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
 
 using namespace troupe::stand_in;  // NOLINT
@@ -52,9 +53,18 @@ Sizes sizes(const Operation& op, const Matrix& a, const Matrix& b, const Matrix&
   bool fit = (tb ? b.columns : b.rows) == k;
   for (const Matrix* out : {&c, &d}) fit = fit && out->rows == m && out->columns == n;
   for (const Matrix* matrix : {&a, &b, &c, &d})
-    fit = fit && matrix->type == CUDA_R_32F && matrix->batch == a.batch &&
+    fit = fit && matrix->batch == a.batch &&
           matrix->stride >= static_cast<std::int64_t>(matrix->rows);
+  fit = fit && op.compute == CUBLAS_COMPUTE_32F && op.scale == CUDA_R_32F && a.type == b.type &&
+        (a.type == CUDA_R_32F || a.type == CUDA_R_16BF || a.type == CUDA_R_16F) &&
+        c.type == CUDA_R_32F && d.type == CUDA_R_32F;
   return {fit, m, n, k};
+}
+
+float value_at(const void* matrix, cudaDataType_t type, std::int64_t at) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(matrix)[at];
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(matrix)[at];
+  return type == CUDA_R_16F ? troupe::kernels::f16_value(bits) : troupe::kernels::bf16_value(bits);
 }
 
 bool aligned(const void* pointer, std::uint32_t alignment) {
@@ -198,10 +208,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   std::memset(workspace, 0xff, workspace_bytes);
   ++record().matmul_calls;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  const auto at = [](const void* matrix, const Matrix& layout, std::int32_t batch,
-                     std::uint64_t row, std::uint64_t column) {
-    return static_cast<const float*>(matrix) + batch * layout.batch_stride +
-           static_cast<std::int64_t>(column) * layout.stride + static_cast<std::int64_t>(row);
+  const auto at = [](const Matrix& layout, std::int32_t batch, std::uint64_t row,
+                     std::uint64_t column) {
+    return batch * layout.batch_stride + static_cast<std::int64_t>(column) * layout.stride +
+           static_cast<std::int64_t>(row);
   };
   for (std::int32_t batch = 0; batch < A.batch; ++batch)
     for (std::uint64_t m = 0; m < size.m; ++m)
@@ -209,12 +219,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
         float sum = 0.0f;
         for (std::uint64_t k = 0; k < size.k; ++k) {
           const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
-          sum += *(ta ? at(a, A, batch, k, m) : at(a, A, batch, m, k)) *
-                 *(tb ? at(b, B, batch, n, k) : at(b, B, batch, k, n));
+          sum += value_at(a, A.type, ta ? at(A, batch, k, m) : at(A, batch, m, k)) *
+                 value_at(b, B.type, tb ? at(B, batch, n, k) : at(B, batch, k, n));
         }
         // With a beta of 0, c is not read: it may be no number.
-        const float before = keep == 0.0f ? 0.0f : keep * *at(c, C, batch, m, n);
-        *const_cast<float*>(at(d, D, batch, m, n)) = scale * sum + before;
+        const float before =
+            keep == 0.0f ? 0.0f : keep * static_cast<const float*>(c)[at(C, batch, m, n)];
+        static_cast<float*>(d)[at(D, batch, m, n)] = scale * sum + before;
       }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -59,7 +59,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "stand-in");
-  properties->major = 9;
+  properties->major = behaviour().compute_capability;
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
@@ -109,8 +109,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
                                                              : cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  if (flags != cudaEventDisableTiming) return cudaErrorInvalidValue;
+  if (flags != cudaEventDisableTiming && flags != cudaEventDefault) return cudaErrorInvalidValue;
   *event = static_cast<cudaEvent_t>(take(1));
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (begin == nullptr || end == nullptr) return cudaErrorInvalidResourceHandle;
+  const auto engine = static_cast<std::size_t>(record().last_engine);
+  const auto& all = behaviour().engine_milliseconds;
+  *milliseconds = engine < all.size() ? all[engine] : 1.0f;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {

@@ -6,9 +6,11 @@
 #include "kernels/cuda/internal/elementwise_bodies.hpp"
 #include "kernels/cuda/internal/embedding_bodies.hpp"
 #include "kernels/cuda/internal/group.hpp"
+#include "kernels/cuda/internal/lstm_bodies.hpp"
 #include "kernels/cuda/internal/norm_bodies.hpp"
 #include "kernels/cuda/internal/optimizer_bodies.hpp"
 #include "kernels/cuda/internal/pooling_bodies.hpp"
+#include "kernels/cuda/internal/rounding_bodies.hpp"
 #include "kernels/cuda/internal/softmax_bodies.hpp"
 #include "kernels/cuda/internal/vector_bodies.hpp"
 
@@ -40,10 +42,12 @@ TROUPE_BATCH_NORM_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_BATCH_NORM_ROW_BODIES(TROUPE_ROWS)
 TROUPE_ELEMENTWISE_BODIES(TROUPE_ELEMENTS)
 TROUPE_EMBEDDING_BODIES(TROUPE_ELEMENTS)
+TROUPE_LSTM_BODIES(TROUPE_ELEMENTS)
 TROUPE_NORM_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_NORM_ROW_BODIES(TROUPE_ROWS)
 TROUPE_OPTIMIZER_BODIES(TROUPE_ELEMENTS)
 TROUPE_POOLING_BODIES(TROUPE_ELEMENTS)
+TROUPE_ROUNDING_BODIES(TROUPE_ELEMENTS)
 TROUPE_SOFTMAX_ELEMENT_BODIES(TROUPE_ELEMENTS)
 TROUPE_SOFTMAX_ROW_BODIES(TROUPE_ROWS)
 TROUPE_VECTOR_BODIES(TROUPE_ELEMENTS)

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct Tensor {
   cudnnDataType_t type{};
   std::int64_t alignment = 0;
   std::vector<std::int64_t> dims, strides;
+  bool is_virtual = false;
+  bool by_value = false;
 };
 
 /// A convolution that a plan was made for.
@@ -51,15 +54,29 @@ struct ConvolutionPlanned {
   cudnnConvolutionMode_t mode{};
   std::vector<std::int64_t> strides, dilations, pre_paddings, post_paddings;
   float alpha = 0, beta = 0;
-  std::int64_t engine = 0;  ///< which of those that the heuristics gave
+  std::optional<Tensor> copy = {};  ///< where a second operation writes the result, if there is one
+  std::int64_t engine = 0;          ///< which of those that the heuristics gave
+};
+
+/// One operation of a graph that is no convolution.
+struct GraphOperation {
+  cudnnBackendDescriptorType_t type{};
+  cudnnPointwiseMode_t pointwise{};
+  cudnnReduceTensorOp_t reduction{};
+  std::int64_t axis = 0;       ///< of CUDNN_POINTWISE_GEN_INDEX
+  std::vector<Tensor> inputs;  ///< of a product the two; x, b and what selects between them
+  Tensor output;
 };
 
 /// What was asked since the last reset. The tests are on one thread.
 struct Record {
   std::vector<MatmulAsked> matmuls;
   std::vector<ConvolutionPlanned> convolutions;
+  std::vector<std::vector<GraphOperation>> graphs;  ///< that a plan was made for
   int matmul_calls = 0;
   int convolution_calls = 0;
+  int graph_calls = 0;
+  std::int64_t last_engine = 0;  ///< that cuDNN ran
 };
 Record& record();
 
@@ -70,10 +87,16 @@ struct Behaviour {
   std::size_t memory = std::size_t{1} << 40;
   /// Numerical notes of the engines that cuDNN proposes, in its order.
   std::vector<std::vector<cudnnBackendNumericalNote_t>> engines = {};
+  std::int64_t first_engine = 0;  ///< cuDNN's number for the first of them
+  /// What CUDA says that a run of each of them takes.
+  std::vector<float> engine_milliseconds = {};
   /// Engines whose plan cannot be made.
   std::vector<std::int64_t> unsupported_engines = {};
   bool heuristics_supported = true;  ///< else mode A says "not supported"; the fallback works
-  bool has_algorithms = true;        ///< cuBLASLt's
+  int compute_capability = 9;
+  bool graphs_supported = true;                ///< of other operations than convolutions
+  bool rounded_convolutions_supported = true;  ///< those of 16 bits
+  bool has_algorithms = true;                  ///< cuBLASLt's
 };
 Behaviour& behaviour();
 
