@@ -29,9 +29,9 @@ std::unique_ptr<graph::Graph> job_graph(const JobConfig& config, const Setup& se
     return g.add(std::move(spec));
   };
   const auto loader = add("loader", kLoaderType, graph::per_rank(), 0);
+  const bool waits = config.model.synchronized_batch_norm || config.device != "cpu";
   const auto trainer =
-      add("trainer", config.model.synchronized_batch_norm ? kWaitingTrainerType : kTrainerType,
-          graph::per_rank(), 1);
+      add("trainer", waits ? kDetachedTrainerType : kTrainerType, graph::per_rank(), 1);
   const auto reducer = add("reducer", kReducerType, graph::per_node(), 0);
 
   g.connect(

@@ -47,7 +47,7 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   graph::add_message_types(config);
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
-  add_detached(config, kWaitingTrainerType, trainer, context);
+  add_detached(config, kDetachedTrainerType, trainer, context);
   add(config, kReducerType, reducer, context);
   add(config, kWarmerType, warmer, context);
   config.add_actor_type(

@@ -11,8 +11,8 @@ namespace troupe::train {
 /// Actor types of a training job, as the graph names them.
 inline constexpr const char* kLoaderType = "troupe.loader";
 inline constexpr const char* kTrainerType = "troupe.trainer";
-/// One that waits for other ranks in the middle of a pass, on a thread of its own.
-inline constexpr const char* kWaitingTrainerType = "troupe.trainer.waiting";
+/// The same on a thread of its own: for passes that wait for other ranks, or for a device.
+inline constexpr const char* kDetachedTrainerType = "troupe.trainer.detached";
 inline constexpr const char* kReducerType = "troupe.reducer";
 /// Prepares a node for a job.
 inline constexpr const char* kWarmerType = "troupe.warmer";

@@ -149,7 +149,7 @@ private:
   }
 
   /// Waits, in the middle of a pass: the actor has a thread of its own where models ask for this
-  /// (kWaitingTrainerType).
+  /// (kDetachedTrainerType).
   Status sum(const StepBegun& step, std::uint32_t call, std::span<double> values) {
     RankValues request{step.generation, step.step, setup_.index, call, {}};
     request.values.assign(values.begin(), values.end());

@@ -2,8 +2,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "kernels/cpu/internal/backend.hpp"
 #include "kernels/cpu/internal/batch_norm_loops.hpp"
 #include "kernels/cpu/internal/channel_runs.hpp"
@@ -49,6 +47,10 @@ public:
   bool uses_library() const noexcept override { return library_; }
   std::size_t sums_over_ranks() const noexcept override {
     return synchronized_ ? BatchNormSums::width(runs_.channels) : 0;
+  }
+
+  Status check_sums(std::span<const double> sums) const override {
+    return BatchNormSums::check(name_, sums);
   }
 
   Status forward_sums(const ForwardPass& pass, double* values) override {
@@ -133,11 +135,8 @@ private:
   }
 
   Status find_moments(const double* sums) {
+    TROUPE_TRY(BatchNormSums::check(name_, {sums, BatchNormSums::width(runs_.channels)}));
     const double n = sums[0];
-    if (!(n > 1.0))
-      return {Code::invalid_argument,
-              fmt::format("{}: one value per channel has no variance; train with larger batches",
-                          name_)};
     for (std::size_t c = 0; c < runs_.channels; ++c) {
       means_[c] = sums[1 + c] / n;
       const double variance = sums[1 + runs_.channels + c] / n - means_[c] * means_[c];

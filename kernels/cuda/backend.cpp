@@ -27,6 +27,8 @@ constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::relu, DType::f32, make_relu},
     {Operation::batch_norm, DType::f32, make_batch_norm},
     {Operation::batch_norm_relu, DType::f32, make_batch_norm},
+    {Operation::synchronized_batch_norm, DType::f32, make_synchronized_batch_norm},
+    {Operation::synchronized_batch_norm_relu, DType::f32, make_synchronized_batch_norm},
     {Operation::add, DType::f32, make_add},
     {Operation::add_relu, DType::f32, make_add},
     {Operation::max_pooling, DType::f32, make_pooling},

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
 
@@ -17,6 +21,8 @@ struct BatchNormSums {
   std::size_t channels;
 
   static std::size_t width(std::size_t channels) { return 1 + 2 * channels; }
+  /// Error: `invalid_argument` naming `layer` for a batch without a variance.
+  static Status check(std::string_view layer, std::span<const double> values);
   double& count() const { return values[0]; }
   double* first() const { return values + 1; }
   double* second() const { return values + 1 + channels; }

@@ -107,6 +107,8 @@ public:
   virtual std::size_t sums_over_ranks() const noexcept { return 0; }
   virtual Status forward_sums(const ForwardPass& pass, double* sums);
   virtual Status backward_sums(const BackwardPass& pass, double* sums);
+  /// Whether forward() can go by those sums of all ranks, which are the host's here.
+  virtual Status check_sums(std::span<const double> sums) const;
 
   /// Writes what the last forward pass adds to the layer's statistics, times the batch, to their
   /// places in all of the model's gradients.

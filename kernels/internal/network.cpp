@@ -380,9 +380,15 @@ std::span<std::int32_t> Network::ids() noexcept {
           value.activation.floats};
 }
 
-/// Has the first `count` of rank_sums() summed; another device than the host is waited for.
-Status Network::sum_over_ranks(std::size_t count, const SumOverRanks& sum) {
-  if (backend().is_host()) return sum({rank_sums(), count});
+/// Has the first `count` of rank_sums() summed, and gives the host's copy; another device than the
+/// host is waited for.
+Result<std::span<const double>> Network::sum_over_ranks(std::size_t count,
+                                                        const SumOverRanks& sum) {
+  if (backend().is_host()) {
+    const std::span<double> sums{rank_sums(), count};
+    TROUPE_TRY(sum(sums));
+    return std::span<const double>(sums);
+  }
   Stream& stream = *options_.stream;
   // Apart: what goes back may still be read when the next sums come.
   auto* const here = reinterpret_cast<double*>(staged_sums_.data());
@@ -391,7 +397,8 @@ Status Network::sum_over_ranks(std::size_t count, const SumOverRanks& sum) {
   TROUPE_TRY(stream.synchronize());
   std::copy_n(here, count, back);
   TROUPE_TRY(sum({back, count}));
-  return stream.copy(rank_sums(), back, count * sizeof(double));
+  TROUPE_TRY(stream.copy(rank_sums(), back, count * sizeof(double)));
+  return std::span<const double>(back, count);
 }
 
 Status Network::forward(const float* parameters, const PassKey& key, const SumOverRanks& sum) {
@@ -407,7 +414,8 @@ Status Network::forward(const float* parameters, const PassKey& key, const SumOv
                      .stream = options_.stream};
     if (const std::size_t count = step.kernel->sums_over_ranks(); count > 0) {
       TROUPE_TRY(step.kernel->forward_sums(pass, rank_sums()));
-      TROUPE_TRY(sum_over_ranks(count, sum));
+      TROUPE_ASSIGN(const auto sums, sum_over_ranks(count, sum));
+      TROUPE_TRY(step.kernel->check_sums(sums));
       pass.sums_over_ranks = rank_sums();
     }
     TROUPE_TRY(step.kernel->forward(pass));
@@ -457,7 +465,7 @@ Status Network::run_backward(Step& step, const float* parameters, float* gradien
                       .stream = options_.stream};
     if (const std::size_t count = step.kernel->sums_over_ranks(); count > 0) {
       TROUPE_TRY(step.kernel->backward_sums(pass, rank_sums()));
-      TROUPE_TRY(sum_over_ranks(count, sum));
+      TROUPE_ASSIGN([[maybe_unused]] const auto sums, sum_over_ranks(count, sum));
       pass.sums_over_ranks = rank_sums();
     }
     TROUPE_TRY(step.kernel->backward(pass));

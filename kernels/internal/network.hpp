@@ -129,7 +129,7 @@ private:
   Status run_backward(Step& step, const float* parameters, float* gradients,
                       const SumOverRanks& sum);
   double* rank_sums() noexcept { return reinterpret_cast<double*>(rank_sums_.data()); }
-  Status sum_over_ranks(std::size_t count, const SumOverRanks& sum);
+  Result<std::span<const double>> sum_over_ranks(std::size_t count, const SumOverRanks& sum);
   float* at(std::size_t block) const noexcept;
   std::span<float> floats(const Value& value) const noexcept;
 

@@ -7,7 +7,7 @@
 namespace troupe::kernels {
 
 std::string BatchNorm::describe() const {
-  return fmt::format("batch norm '{}'", name);
+  return fmt::format("{}batch norm '{}'", synchronized ? "synchronized " : "", name);
 }
 
 Result<Shape> BatchNorm::output_shape(std::span<const Shape> inputs) const {

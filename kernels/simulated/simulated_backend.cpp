@@ -127,6 +127,9 @@ public:
   }
 
   std::size_t sums_over_ranks() const noexcept override { return kernel_->sums_over_ranks(); }
+  Status check_sums(std::span<const double> sums) const override {
+    return kernel_->check_sums(sums);
+  }
   Status forward_sums(const ForwardPass& pass, double* sums) override {
     SimulatedStream& stream = stream_of(pass.stream);
     const Memory& memory = stream.memory();

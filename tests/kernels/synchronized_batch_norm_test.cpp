@@ -13,6 +13,7 @@
 #include "kernels/rank_sums.hpp"
 #include "kernels/statistics.hpp"
 #include "kernels/workspace.hpp"
+#include "tests/kernels/device_network.hpp"
 
 namespace troupe::kernels {
 namespace {
@@ -86,11 +87,17 @@ Samples random_samples(const Model& model, std::int64_t count) {
   return samples;
 }
 
+WorkspaceOptions on_test_device() {
+  WorkspaceOptions options;
+  options.device = test_device().value();
+  return options;
+}
+
 /// The gradients, and what the statistics' places hold, summed over ranks with these parts of the
 /// samples.
 std::vector<double> of_ranks(const Model& model, const Samples& samples,
                              const std::vector<std::int64_t>& cuts,
-                             const WorkspaceOptions& options = {}) {
+                             const WorkspaceOptions& options = on_test_device()) {
   const Parameters parameters = Parameters::initialized(model, 3).value();
   Ranks ranks(cuts.size() - 1);
   std::vector<std::vector<float>> gradients(cuts.size() - 1);
@@ -114,7 +121,7 @@ std::vector<double> of_ranks(const Model& model, const Samples& samples,
 }
 
 std::vector<float> of_one_pass(const Model& model, const Samples& samples,
-                               const WorkspaceOptions& options = {}) {
+                               const WorkspaceOptions& options = on_test_device()) {
   const Parameters parameters = Parameters::initialized(model, 3).value();
   Workspace workspace = Workspace::create(model, options).value();
   std::vector<float> gradients(model.flat_size());
@@ -142,7 +149,7 @@ TEST(SynchronizedBatchNorm, of_ranks_with_parts_of_a_batch_is_a_batch_norm_of_th
 TEST(SynchronizedBatchNorm, on_a_device_whose_work_runs_late_gives_the_same_bits) {
   const Model model = model_with(true);
   const Samples samples = random_samples(model, 9);
-  const auto expected = of_ranks(model, samples, {0, 1, 4, 9});
+  const auto expected = of_ranks(model, samples, {0, 1, 4, 9}, {});
   for (const char* name : {"simulated:1", "simulated:2"}) {
     const auto device = ComputeDevice::open(DeviceName::parse(name).value()).value();
     EXPECT_EQ(of_ranks(model, samples, {0, 1, 4, 9}, {.device = device}), expected) << name;
@@ -156,7 +163,9 @@ TEST(SynchronizedBatchNorm, gives_the_same_bits_with_any_number_of_threads) {
           .value();
   const Samples samples = random_samples(model, 6);
   const auto one = of_one_pass(model, samples);
-  EXPECT_EQ(of_one_pass(model, samples, {.threads = 3}), one);
+  WorkspaceOptions options = on_test_device();
+  options.threads = 3;
+  EXPECT_EQ(of_one_pass(model, samples, options), one);
 }
 
 TEST(SynchronizedBatchNorm, has_the_variance_of_values_that_are_far_from_zero) {
@@ -184,7 +193,7 @@ TEST(SynchronizedBatchNorm, takes_one_value_of_a_channel_from_a_rank_but_not_fro
   const Samples samples = random_samples(model, 2);
   of_ranks(model, samples, {0, 1, 2});
   const Parameters parameters = Parameters::initialized(model, 3).value();
-  Workspace workspace = Workspace::create(model).value();
+  Workspace workspace = Workspace::create(model, on_test_device()).value();
   std::vector<float> gradients(model.flat_size());
   const Samples one = samples.rows(0, 1);
   const auto result = workspace.forward_backward(parameters, one.images, one.labels, gradients,
@@ -197,7 +206,7 @@ TEST(SynchronizedBatchNorm, needs_sums_in_training_only_and_ends_with_their_erro
   const Model model = model_with(true);
   const Samples samples = random_samples(model, 4);
   const Parameters parameters = Parameters::initialized(model, 3).value();
-  Workspace workspace = Workspace::create(model).value();
+  Workspace workspace = Workspace::create(model, on_test_device()).value();
   std::vector<float> gradients(model.flat_size());
   EXPECT_EQ(
       workspace.forward_backward(parameters, samples.images, samples.labels, gradients).code(),

@@ -28,6 +28,12 @@ public:
   Status backward(const BackwardPass& pass) final {
     return on_device([&] { return enqueue_backward(pass, cuda_stream(*pass.stream)); });
   }
+  Status forward_sums(const ForwardPass& pass, double* sums) final {
+    return on_device([&] { return enqueue_forward_sums(pass, sums, cuda_stream(*pass.stream)); });
+  }
+  Status backward_sums(const BackwardPass& pass, double* sums) final {
+    return on_device([&] { return enqueue_backward_sums(pass, sums, cuda_stream(*pass.stream)); });
+  }
   Status add_statistics(const StatisticsPass& pass) const final {
     return on_device([&] { return enqueue_statistics(pass, cuda_stream(*pass.stream)); });
   }
@@ -38,6 +44,8 @@ protected:
 private:
   virtual Status enqueue_forward(const ForwardPass& pass, CudaStream& stream) = 0;
   virtual Status enqueue_backward(const BackwardPass& pass, CudaStream& stream) = 0;
+  virtual Status enqueue_forward_sums(const ForwardPass&, double*, CudaStream&) { return {}; }
+  virtual Status enqueue_backward_sums(const BackwardPass&, double*, CudaStream&) { return {}; }
   virtual Status enqueue_statistics(const StatisticsPass&, CudaStream&) const { return {}; }
 
   template <class Body>

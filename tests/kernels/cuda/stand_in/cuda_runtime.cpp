@@ -8,7 +8,7 @@
 namespace troupe::stand_in {
 
 Record& record() {
-  static Record the_record;
+  static thread_local Record the_record;
   return the_record;
 }
 

@@ -78,7 +78,7 @@ struct Record {
   int graph_calls = 0;
   std::int64_t last_engine = 0;  ///< that cuDNN ran
 };
-Record& record();
+Record& record();  // of the calling thread
 
 /// How the stand-in behaves; set back by reset().
 struct Behaviour {
