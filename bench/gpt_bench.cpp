@@ -1,7 +1,7 @@
 // Tokens per second of a training step of a GPT-2-style decoder in one process: forward, backward
-// and AdamW.
+// and AdamW. With --predict of a prediction: forward only, with the logits of every token.
 //
-// The same step as peers/gpt.py: random token ids. Warms up, then prints the median, slowest and
+// The same as peers/gpt.py: random token ids. Warms up, then prints the median, slowest and
 // fastest of several passes, and the most memory that the process had resident. Checks that the
 // loss begins as that of a guess, and falls.
 #include <algorithm>
@@ -33,6 +33,7 @@ struct Options {
   std::int64_t batch = 8;
   int threads = 2;
   int passes = 9;
+  bool predict = false;
   bool json = false;
 };
 
@@ -56,44 +57,73 @@ Status check_loss(double loss, double first, std::uint64_t vocabulary) {
           fmt::format("the loss was {} and is {}; that of a guess is {}", first, loss, guess)};
 }
 
-Result<Row> measure(const Options& options) {
-  TROUPE_ASSIGN(const Model model, make_model("gpt", {.gpt = options.size}));
-  TROUPE_ASSIGN(auto workspace, Workspace::create(model, {.threads = options.threads}));
-  TROUPE_ASSIGN(auto parameters, Parameters::initialized(model, 1));
-  TROUPE_ASSIGN(auto adamw, make_optimizer({.name = "adamw", .weight_decay = 0.1}, model));
-  TROUPE_ASSIGN(auto state, adamw->initial_state());
-  TROUPE_ASSIGN(auto gradients, Parameters::zeros(model));
-  const Shape shape{options.batch, options.size.context};
-  TROUPE_ASSIGN(auto ids, Tensor::allocate(DType::i32, shape));
-  TROUPE_ASSIGN(auto labels, Tensor::allocate(DType::i32, shape));
-  Philox random(2);
+/// Times `pass`, which gives a mean loss, and looks after the losses: they begin as that of a
+/// guess, and do not rise.
+Result<Row> time_passes(const Options& options, const auto& pass) {
   const auto vocabulary = static_cast<std::uint64_t>(options.size.vocabulary);
-  for (Tensor* tensor : {&ids, &labels})
-    for (auto& id : tensor->data<std::int32_t>())
-      id = static_cast<std::int32_t>(random.below(vocabulary));
-  const auto tokens = static_cast<double>(shape.elements());
   std::vector<double> rates;
   double first_loss = 0.0;
-  std::uint64_t steps = 0;
-  for (int pass = -2; pass < options.passes; ++pass) {
+  for (int i = -2; i < options.passes; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(const LossStats stats,
-                  workspace.forward_backward(parameters, ids, labels, gradients.values()));
-    adamw->update({++steps, 1e-4, 1.0f / static_cast<float>(stats.count)},
-                  std::array{GradientRun{0, gradients.values()}}, parameters, state);
+    TROUPE_ASSIGN(const double loss, pass());
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    const double loss = stats.loss_sum / tokens;
-    if (steps == 1) first_loss = loss;
+    if (i == -2) first_loss = loss;
     TROUPE_TRY(check_loss(loss, first_loss, vocabulary));
-    if (pass >= 0) rates.push_back(tokens / time.count());
+    if (i >= 0)
+      rates.push_back(static_cast<double>(options.batch * options.size.context) / time.count());
   }
   std::ranges::sort(rates);
   return Row{rates[rates.size() / 2], rates.front(), rates.back(), peak_mib()};
 }
 
+Result<Tensor> random_tokens(const Options& options, Philox& random) {
+  TROUPE_ASSIGN(auto ids, Tensor::allocate(DType::i32, Shape{options.batch, options.size.context}));
+  for (auto& id : ids.data<std::int32_t>())
+    id = static_cast<std::int32_t>(
+        random.below(static_cast<std::uint64_t>(options.size.vocabulary)));
+  return ids;
+}
+
+/// The first token's loss, the mean over what its label may be: little work beside the prediction.
+double loss_of(const Tensor& logits, std::int64_t vocabulary) {
+  const auto row = logits.data<float>().first(static_cast<std::size_t>(vocabulary));
+  double exponentials = 0.0, sum = 0.0;
+  for (const float logit : row) {
+    exponentials += std::exp(static_cast<double>(logit));
+    sum += static_cast<double>(logit);
+  }
+  return std::log(exponentials) - sum / static_cast<double>(vocabulary);
+}
+
+Result<Row> measure(const Options& options) {
+  TROUPE_ASSIGN(const Model model, make_model("gpt", {.gpt = options.size}));
+  TROUPE_ASSIGN(auto workspace, Workspace::create(model, {.threads = options.threads}));
+  TROUPE_ASSIGN(auto parameters, Parameters::initialized(model, 1));
+  Philox random(2);
+  TROUPE_ASSIGN(const auto ids, random_tokens(options, random));
+  if (options.predict)
+    return time_passes(options, [&]() -> Result<double> {
+      TROUPE_ASSIGN(const Tensor logits, workspace.predict(parameters, ids));
+      return loss_of(logits, options.size.vocabulary);
+    });
+  TROUPE_ASSIGN(auto adamw, make_optimizer({.name = "adamw", .weight_decay = 0.1}, model));
+  TROUPE_ASSIGN(auto state, adamw->initial_state());
+  TROUPE_ASSIGN(auto gradients, Parameters::zeros(model));
+  TROUPE_ASSIGN(const auto labels, random_tokens(options, random));
+  std::uint64_t steps = 0;
+  return time_passes(options, [&]() -> Result<double> {
+    TROUPE_ASSIGN(const LossStats stats,
+                  workspace.forward_backward(parameters, ids, labels, gradients.values()));
+    adamw->update({++steps, 1e-4, 1.0f / static_cast<float>(stats.count)},
+                  std::array{GradientRun{0, gradients.values()}}, parameters, state);
+    return stats.loss_sum / static_cast<double>(stats.count);
+  });
+}
+
 void print(const Row& row, const Options& options) {
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"threads", options.threads},
+    fmt::print("{}\n", nlohmann::json{{"predict", options.predict},
+                                      {"threads", options.threads},
                                       {"batch", options.batch},
                                       {"vocabulary", options.size.vocabulary},
                                       {"tokens_per_second", row.median},
@@ -103,7 +133,8 @@ void print(const Row& row, const Options& options) {
                            .dump());
     return;
   }
-  fmt::print("gpt, {} layers of {}, {} tokens, batch {}, {} thread(s)\n", options.size.layers,
+  fmt::print("gpt, {}, {} layers of {}, {} tokens, batch {}, {} thread(s)\n",
+             options.predict ? "prediction" : "training step", options.size.layers,
              options.size.width, options.size.context, options.batch, options.threads);
   fmt::print("{:>10} {:>12} {:>12} {:>12} {:>10}\n", "vocabulary", "tokens/s", "slowest", "fastest",
              "peak MiB");
@@ -116,7 +147,7 @@ void print(const Row& row, const Options& options) {
 
 int main(int argc, char** argv) {
   troupe::Options options;
-  CLI::App app("Tokens per second of a decoder's training step");
+  CLI::App app("Tokens per second of a decoder's training step, or prediction");
   app.add_option("--layers", options.size.layers)->capture_default_str();
   app.add_option("--heads", options.size.heads)->capture_default_str();
   app.add_option("--width", options.size.width)->capture_default_str();
@@ -125,6 +156,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
   app.add_option("--passes", options.passes)->capture_default_str();
+  app.add_flag("--predict", options.predict, "measure a prediction, not a training step");
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   const auto row = troupe::measure(options);

@@ -1,8 +1,8 @@
 // Samples per second of a model's training step in one process: forward, backward and SGD with
-// momentum.
+// momentum. With --predict of a prediction: forward only, by the running statistics.
 //
-// The same step as peers/torch_step.py: random u8 images in memory, normalised in the step. Warms
-// up, then prints the median, slowest and fastest of several windows, and the most memory that the
+// The same as peers/torch_step.py: random u8 images in memory, normalised in the step. Warms up,
+// then prints the median, slowest and fastest of several windows, and the most memory that the
 // process had resident.
 #include <algorithm>
 #include <array>
@@ -39,6 +39,7 @@ struct Options {
   std::int64_t classes = 10;
   bool small_images = false;
   std::string choice = "automatic";
+  bool predict = false;
   bool json = false;
 };
 
@@ -76,6 +77,14 @@ public:
     return stats.loss_sum / static_cast<double>(stats.count);
   }
 
+  /// A number of the prediction, which is not finite if any of the outputs is not.
+  Result<double> predict() {
+    TROUPE_ASSIGN(const Tensor outputs, workspace.predict(parameters, images));
+    double sum = 0.0;
+    for (const float output : outputs.data<float>()) sum += static_cast<double>(output);
+    return sum;
+  }
+
   Workspace workspace;
   std::unique_ptr<Optimizer> sgd;
   std::vector<Parameters> state;
@@ -105,13 +114,13 @@ Result<Row> measure(const Model& model, std::int64_t batch, const Options& optio
                       : options.choice == "library" ? KernelChoice::library
                                                     : KernelChoice::automatic;
   TROUPE_ASSIGN(Rank rank, Rank::create(model, batch, workspace));
-  double loss = 0.0;
+  double number = 0.0;
   Status failed;
   const auto steps = [&](int count) {
     for (int i = 0; i < count && failed.ok(); ++i) {
-      const auto result = rank.step();
+      const auto result = options.predict ? rank.predict() : rank.step();
       failed = result.status();
-      if (result.ok()) loss = *result;
+      if (result.ok()) number = *result;
     }
   };
   steps(2);
@@ -121,16 +130,19 @@ Result<Row> measure(const Model& model, std::int64_t batch, const Options& optio
   for (int window = 0; window < options.windows; ++window)
     rates.push_back(static_cast<double>(batch) * count / seconds_of([&] { steps(count); }));
   TROUPE_TRY(failed);
-  if (!std::isfinite(loss)) return Error{Code::internal, fmt::format("the loss is {}", loss)};
+  if (!std::isfinite(number))
+    return Error{
+        Code::internal,
+        fmt::format("the {} {}", options.predict ? "outputs add up to" : "loss is", number)};
   std::ranges::sort(rates);
   return Row{batch, rates[rates.size() / 2], rates.front(), rates.back(), peak_mib()};
 }
 
 void print(const std::vector<Row>& rows, const Options& options) {
   if (!options.json) {
-    fmt::print("{}, {} thread(s), {} kernels\n{:>6} {:>12} {:>12} {:>12} {:>10}\n", options.model,
-               options.threads, options.choice, "batch", "samples/s", "slowest", "fastest",
-               "peak MiB");
+    fmt::print("{}, {}, {} thread(s), {} kernels\n{:>6} {:>12} {:>12} {:>12} {:>10}\n",
+               options.model, options.predict ? "prediction" : "training step", options.threads,
+               options.choice, "batch", "samples/s", "slowest", "fastest", "peak MiB");
     for (const Row& row : rows)
       fmt::print("{:>6} {:>12.1f} {:>12.1f} {:>12.1f} {:>10.0f}\n", row.batch, row.median,
                  row.slowest, row.fastest, row.peak_mib);
@@ -139,6 +151,7 @@ void print(const std::vector<Row>& rows, const Options& options) {
   nlohmann::json out = nlohmann::json::array();
   for (const Row& row : rows)
     out.push_back({{"program", "model_bench"},
+                   {"predict", options.predict},
                    {"model", options.model},
                    {"kernels", options.choice},
                    {"processes", 1},
@@ -154,7 +167,7 @@ void print(const std::vector<Row>& rows, const Options& options) {
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("Samples per second of a model's training step in one process");
+  CLI::App app("Samples per second of a model's training step, or prediction, in one process");
   app.add_option("--batch", options.batches, "samples per step; several are measured in turn")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
@@ -172,6 +185,7 @@ int run(int argc, char** argv) {
   app.add_option("--kernels", options.choice)
       ->check(CLI::IsMember({"automatic", "portable", "library"}))
       ->capture_default_str();
+  app.add_flag("--predict", options.predict, "measure a prediction, not a training step");
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
 

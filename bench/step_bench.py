@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A training step on the CPU: Troupe's kernels against PyTorch, model by model.
+"""A training step, or a prediction, on the CPU: Troupe's kernels against PyTorch, model by model.
 
 usage: bench/step_bench.py [--python PYTHON] [--build build/release/bench] [--threads T] [--runs N]
-       [--compile] [--only NAME ...] [--quick] [--json]
+       [--predict] [--compile] [--only NAME ...] [--quick] [--json]
 
 Both take the same step of the same model, batch, f32 and number of threads, in turn, N times: forward,
-softmax cross entropy, backward, and SGD with momentum (models of images) or AdamW (decoders). PyTorch
-runs models of images once with its default layout and once with channels_last, and with --compile all
+softmax cross entropy, backward, and SGD with momentum (models of images) or AdamW (decoders). With
+--predict: forward alone, by the running statistics, PyTorch in torch.inference_mode(). PyTorch runs models of images once with its default layout and once with channels_last, and with --compile all
 models with torch.compile, too; what counts is the faster. Printed are medians over the runs of samples/s
 (decoders: tokens/s), the slowest and fastest run, the most memory that each process had resident, and
 Troupe's share of both. --quick measures once and briefly, to see that everything runs. PyTorch is
@@ -60,6 +60,8 @@ def commands(name, args, torch):
     """Variant -> command; Troupe's first."""
     program, options = CASES[name]
     options = [*options, "--threads", str(args.threads), *length(program, args.quick)]
+    if args.predict:
+        options.append("--predict")
     yield "troupe", [str(args.build / program), "--json", *options]
     if not torch:
         return
@@ -98,7 +100,8 @@ def summary(rows):
 
 
 def print_table(results, args):
-    print(f"training step, f32, {args.threads} thread(s), median of {args.runs} run(s)")
+    print(f"{'prediction' if args.predict else 'training step'}, f32, {args.threads} thread(s), "
+          f"median of {args.runs} run(s)")
     print(f"{'':24} {'per second':>10} {'min':>10} {'max':>10} {'peak MiB':>9} {'speed':>7} "
           f"{'memory':>7}")
     for name, rows in results.items():
@@ -118,6 +121,7 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="an interpreter with PyTorch")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--predict", action="store_true", help="measure a prediction, not a step")
     parser.add_argument("--compile", action="store_true", help="measure torch.compile, too")
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--quick", action="store_true", help="once and briefly")
@@ -128,7 +132,8 @@ def main():
     torch = subprocess.run([args.python, "-c", "import torch"], capture_output=True).returncode == 0
     results = {name: run_case(name, args, torch) for name in args.only}
     if args.json:
-        print(json.dumps({"threads": args.threads, "runs": args.runs, "quick": args.quick,
+        print(json.dumps({"predict": args.predict, "threads": args.threads, "runs": args.runs,
+                          "quick": args.quick,
                           "cases": {name: {**rows, "summary": summary(rows)}
                                     for name, rows in results.items()}}))
     else:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Tokens per second of a training step of a GPT-2-style decoder in PyTorch (eager, CPU).
+"""Tokens per second of a training step, or a prediction, of a GPT-2-style decoder in PyTorch on the CPU.
 
 usage: bench/peers/gpt.py [--layers N] [--heads N] [--width N] [--context N] [--vocabulary N]
-       [--batch N] [--threads N] [--passes N] [--compile] [--json]
+       [--batch N] [--threads N] [--passes N] [--compile] [--predict]
+       [--json]
 
 The same step as gpt_bench: random token ids, the same sizes, the mean's loss of every token, forward,
-backward, AdamW. Prints the median, slowest and fastest of the passes and the most memory that the
+backward, AdamW; with --predict forward alone, in eval mode and torch.inference_mode(). Prints the median, slowest and fastest of the passes and the most memory that the
 process had resident.
 """
 import argparse
@@ -84,25 +85,40 @@ def main():
                         ("vocabulary", 256), ("batch", 8), ("threads", 2), ("passes", 9)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--predict", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     model = Gpt(args.layers, args.heads, args.width, args.context, args.vocabulary)
+    model.train(not args.predict)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1)
     run = torch.compile(model) if args.compile else model
     ids, labels = torch.randint(args.vocabulary, (2, args.batch, args.context))
+
+    def loss_of(logits):
+        return functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+    @torch.inference_mode()
+    def predict():
+        return run(ids)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(run(ids))
+        loss.backward()
+        optimizer.step()
+        return loss
+
     seconds = []
     for _ in range(args.passes + 2):
         start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(run(ids).flatten(0, 1), labels.flatten())
-        loss.backward()
-        optimizer.step()
+        result = predict() if args.predict else step()
         seconds.append(time.perf_counter() - start)
+    loss = loss_of(result) if args.predict else result
     rates = [args.batch * args.context / s for s in seconds[2:]]
     row = {"program": "peers/gpt.py", "torch": torch.__version__, "compile": args.compile,
-           "threads": args.threads, "batch": args.batch, "vocabulary": args.vocabulary,
+           "predict": args.predict, "threads": args.threads, "batch": args.batch, "vocabulary": args.vocabulary,
            "tokens_per_second": statistics.median(rates), "slowest": min(rates),
            "fastest": max(rates), "loss": loss.item(), "peak_mib": peak_mib()}
     if args.json:

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Samples per second of a training step in PyTorch, in one process on the CPU.
+"""Samples per second of a training step, or a prediction, in PyTorch, in one process on the CPU.
 
 usage: bench/peers/torch_step.py --model lenet5|resnet18|resnet34|resnet50|resnet101 --batch B
        [--input C H W] [--classes N] [--small-images] [--threads T] [--layout contiguous|channels_last]
-       [--compile] [--windows N] [--window-seconds S]
+       [--compile] [--predict] [--windows N] [--window-seconds S]
 
 The step is that of model_bench: random u8 images in memory, normalised in the step; forward, softmax
-cross entropy, backward, SGD with momentum. Prints one line of JSON.
+cross entropy, backward, SGD with momentum; with --predict forward alone, in eval mode and
+torch.inference_mode(). Prints one line of JSON.
 """
 import argparse
 import json
@@ -113,6 +114,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--layout", choices=["contiguous", "channels_last"], default="contiguous")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--predict", action="store_true")
     parser.add_argument("--windows", type=int, default=9)
     parser.add_argument("--window-seconds", type=float, default=0.5)
     args = parser.parse_args()
@@ -120,26 +122,37 @@ def main():
     torch.manual_seed(0)
     form = torch.channels_last if args.layout == "channels_last" else torch.contiguous_format
     model = make(args.model, args.input[0], args.classes, args.small_images).to(memory_format=form)
+    model.train(not args.predict)
     run = torch.compile(model) if args.compile else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     images = torch.randint(0, 256, (args.batch, *args.input), dtype=torch.uint8)
     labels = torch.randint(0, 10, (args.batch,))
 
+    def inputs():
+        return ((images.float() / 255 - 0.1307) / 0.3081).contiguous(memory_format=form)
+
+    @torch.inference_mode()
+    def predict():
+        run(inputs())
+
+    def step():
+        x = inputs()
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(run(x), labels).backward()
+        optimizer.step()
+
     def steps(count):
         start = time.perf_counter()
         for _ in range(count):
-            x = ((images.float() / 255 - 0.1307) / 0.3081).contiguous(memory_format=form)
-            optimizer.zero_grad(set_to_none=True)
-            F.cross_entropy(run(x), labels).backward()
-            optimizer.step()
+            predict() if args.predict else step()
         return time.perf_counter() - start
 
     steps(2)
     count = max(1, int(args.window_seconds / (steps(2) / 2)))
     rates = sorted(args.batch * count / steps(count) for _ in range(args.windows))
     print(json.dumps({"program": "torch_step", "model": args.model, "torch": torch.__version__,
-                      "layout": args.layout, "compile": args.compile, "threads": args.threads,
-                      "batch": args.batch, "samples_per_second": statistics.median(rates),
+                      "layout": args.layout, "compile": args.compile, "predict": args.predict,
+                      "threads": args.threads, "batch": args.batch, "samples_per_second": statistics.median(rates),
                       "slowest": rates[0], "fastest": rates[-1], "peak_mib": peak_mib()}))
 
 
