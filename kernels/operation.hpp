@@ -32,6 +32,11 @@ enum class Operation : std::uint8_t {
   alias,   ///< the same elements under another shape
   // Several layers in one.
   convolution_relu_max_pooling,
+  convolution_batch_norm,
+  convolution_batch_norm_relu,
+  convolution_batch_norm_add_relu,
+  convolution_relu,
+  linear_gelu,
   batch_norm_relu,
   synchronized_batch_norm_relu,
   add_relu,

@@ -26,6 +26,10 @@ TROUPE_ACTIVATION(tanh, TanhOf)
 
 #undef TROUPE_ACTIVATION
 
+void gelu(Gelu::Form form, const float* x, float* y, std::size_t n) {
+  (form == Gelu::Form::tanh ? gelu_tanh_forward : gelu_erf_forward)(x, y, n);
+}
+
 namespace {
 
 struct Loops {

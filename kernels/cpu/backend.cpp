@@ -54,12 +54,27 @@ MadeKernel make_fused_convolution(const KernelRequest& request) {
                                                                : MadeKernel(nullptr);
 }
 
+/// At inference, where the library computes the convolution.
+MadeKernel make_convolution_run(const KernelRequest& request) {
+  if (request.mode != Mode::inference || use_portable(request, convolution_is_faster(request)))
+    return MadeKernel(nullptr);
+  return make_folded_convolution(request);
+}
+
 MadeKernel make_linear(const KernelRequest& request) {
   if (!is_plain_linear(request))
     return request.choice == KernelChoice::portable ? MadeKernel(nullptr)
                                                     : make_gemm_linear(request);
   return use_portable(request, linear_is_faster(request)) ? make_portable_linear(request)
                                                           : make_dnnl_linear(request);
+}
+
+/// At inference, where it is the kernel for rows of features.
+MadeKernel make_linear_gelu(const KernelRequest& request) {
+  if (request.mode != Mode::inference || request.choice == KernelChoice::portable ||
+      is_plain_linear(request))
+    return MadeKernel(nullptr);
+  return make_gemm_linear(request);
 }
 
 MadeKernel make_pooling(const KernelRequest& request) {
@@ -79,7 +94,12 @@ constexpr KernelEntry<KernelMaker> kKernels[] = {
     {Operation::convolution, DType::bf16, make_bf16_convolution},
     {Operation::linear, DType::bf16, make_bf16_linear},
     {Operation::convolution_relu_max_pooling, DType::f32, make_fused_convolution},
+    {Operation::convolution_batch_norm_add_relu, DType::f32, make_convolution_run},
+    {Operation::convolution_batch_norm_relu, DType::f32, make_convolution_run},
+    {Operation::convolution_batch_norm, DType::f32, make_convolution_run},
+    {Operation::convolution_relu, DType::f32, make_convolution_run},
     {Operation::linear, DType::f32, make_linear},
+    {Operation::linear_gelu, DType::f32, make_linear_gelu},
     {Operation::relu, DType::f32, make_relu},
     {Operation::batch_norm, DType::f32, make_batch_norm},
     {Operation::batch_norm_relu, DType::f32, make_batch_norm},

@@ -61,8 +61,8 @@ public:
     const memory_desc plain_weight = plain_desc(weight_dims);
 
     Made made = make(request, source, weight_dims, bias_desc, destination);
-    // Some combinations of layouts are left to the library's reference loops, which are a thousand
-    // times slower; with plain ones it multiplies matrices.
+    // Some combinations of layouts are left to the library's reference loops; with plain ones it
+    // multiplies matrices.
     if (made.is_slow())
       made = make(request, plain_desc(source.dims()), weight_dims, bias_desc,
                   plain_desc(destination.dims()));
@@ -117,10 +117,7 @@ private:
     typename BackwardData::primitive_desc data;  ///< empty unless the input's gradient is wanted
 
     bool is_slow() const {
-      const auto is_reference = [](const auto& made) {
-        return made && std::string_view(made.impl_info_str()).starts_with("ref");
-      };
-      return is_reference(forward) || is_reference(weights) || is_reference(data);
+      return is_reference(forward) || is_reference(weights) || (data && is_reference(data));
     }
   };
 
@@ -149,18 +146,9 @@ private:
   }
 
   static constexpr bool kConvolution = std::is_same_v<Types, ConvolutionTypes>;
-  /// Of a convolution with groups: [groups, out / groups, in / groups, kernel, kernel].
   static memory::dims weight_dims_of(const KernelRequest& request) {
-    const Layer& layer = request.layers[0];
-    memory::dims dims = dims_of(request.model.parameters()[layer.parameters[0]].shape);
-    if constexpr (kConvolution) {
-      const auto groups = std::get<Convolution>(layer.spec).groups;
-      if (groups > 1) {
-        dims[0] /= groups;
-        dims.insert(dims.begin(), groups);
-      }
-    }
-    return dims;
+    if constexpr (kConvolution) return convolution_weight_dims(request);
+    return dims_of(request.model.parameters()[request.layers[0].parameters[0]].shape);
   }
   static memory::dims twice(std::int64_t value) { return {value, value}; }
 

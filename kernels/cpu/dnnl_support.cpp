@@ -56,6 +56,17 @@ memory::desc plain_desc(const memory::dims& dims) {
   return {dims, memory::data_type::f32, strides};
 }
 
+memory::dims convolution_weight_dims(const KernelRequest& request) {
+  const Layer& layer = request.layers[0];
+  memory::dims dims = dims_of(request.model.parameters()[layer.parameters[0]].shape);
+  const auto groups = std::get<Convolution>(layer.spec).groups;
+  if (groups > 1) {
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+  }
+  return dims;
+}
+
 memory::desc describe_memory(const Activation& activation) {
   if (activation.layout == Activation::Layout::blocked)
     return *static_cast<const memory::desc*>(activation.description.get());

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -20,7 +22,9 @@ TROUPE_WIDE_LOOP(add_to_rows, (float* rows, std::size_t count, std::size_t width
 namespace {
 
 /// A linear layer on rows of any number of axes, whose weight may be another layer's too: three
-/// products of matrices, all as they lie.
+/// products of matrices, all as they lie. At inference the GELU that follows goes over the rows
+/// with the bias: the same bits as one after the other, in training too, but backward would need
+/// what is between them kept, and then nothing is saved.
 class GemmLinear final : public LayerKernel {
 public:
   explicit GemmLinear(const KernelRequest& request)
@@ -36,6 +40,7 @@ public:
     rows_ = input.elements() / in_;
     has_bias_ = request.layers[0].parameters.size() > 1;
     if (has_bias_) bias_offset_ = request.offset_of(1);
+    if (request.layers.size() > 1) gelu_ = std::get<Gelu>(request.layers[1].spec).form;
   }
 
   bool uses_library() const noexcept override { return true; }
@@ -46,13 +51,17 @@ public:
     const Matrix weight{pass.parameters + weight_offset_, in_, /*transposed=*/true};
     if (!gemm(rows_, out_, in_, 1.0f, {pass.input(), in_}, weight, 0.0f, pass.output, out_))
       return out_of_memory();
-    if (!has_bias_) return {};
+    if (!has_bias_ && !gelu_) return {};
     const auto width = static_cast<std::size_t>(out_);
-    const float* const bias = pass.parameters + bias_offset_;
-    // Sixteen rows begin on a cache line.
-    parallel_for(threads_, static_cast<std::size_t>(rows_), 16,
+    constexpr std::size_t kRows = 16;  // begin on a cache line, and stay in the cache between loops
+    parallel_for(threads_, static_cast<std::size_t>(rows_), kRows,
                  [&](std::size_t begin, std::size_t end) {
-                   add_to_rows(pass.output + begin * width, end - begin, width, bias);
+                   for (; begin < end; begin += kRows) {
+                     float* const rows = pass.output + begin * width;
+                     const std::size_t count = std::min(kRows, end - begin);
+                     if (has_bias_) add_to_rows(rows, count, width, pass.parameters + bias_offset_);
+                     if (gelu_) gelu(*gelu_, rows, rows, count * width);
+                   }
                  });
     return {};
   }
@@ -85,6 +94,7 @@ private:
   std::int64_t out_, in_ = 0, rows_ = 0;
   std::size_t weight_offset_, bias_offset_ = 0;
   bool has_bias_ = false;
+  std::optional<Gelu::Form> gelu_;
   bool adds_weight_;
 };
 

@@ -84,6 +84,7 @@ struct KernelTraits {
   bool backward_reads_output = true;
   /// Whether the output may lie where the (first) input does, and its gradient where the output's.
   bool in_place = false;
+  std::size_t in_place_input = 0;  ///< at inference it may be another than the first
   /// All inputs have the same gradient: only the first is written.
   bool one_gradient = false;
   /// And it is the output's: backward is not called.
@@ -155,9 +156,9 @@ struct KernelRequest {
   std::int64_t batch() const { return input().shape[0]; }
   /// What the (last) layer gives for this batch.
   Shape output_shape() const { return layers.back().output.with_first(batch()); }
-  /// Offset of the (first) layer's parameter in the flat run.
-  std::size_t offset_of(std::size_t parameter) const {
-    return model.parameters()[layers[0].parameters[parameter]].offset;
+  /// Offset of a layer's parameter in the flat run; of the first one, unless said.
+  std::size_t offset_of(std::size_t parameter, std::size_t layer = 0) const {
+    return model.parameters()[layers[layer].parameters[parameter]].offset;
   }
   /// The (first) layer's place in the model.
   std::size_t layer_index() const {

@@ -52,13 +52,22 @@ Operation operation_of(const Layer& layer, Mode mode) {
 /// Layers one after the other that one kernel may compute; the longest are tried first.
 struct Fusion {
   Operation fused;
-  std::array<Operation, 3> layers;
+  std::array<Operation, 4> layers;
   std::size_t count;
 };
 constexpr Fusion kFusions[] = {
     {Operation::convolution_relu_max_pooling,
      {Operation::convolution, Operation::relu, Operation::max_pooling},
      3},
+    {Operation::convolution_batch_norm_add_relu,
+     {Operation::convolution, Operation::batch_norm, Operation::add, Operation::relu},
+     4},
+    {Operation::convolution_batch_norm_relu,
+     {Operation::convolution, Operation::batch_norm, Operation::relu},
+     3},
+    {Operation::convolution_batch_norm, {Operation::convolution, Operation::batch_norm}, 2},
+    {Operation::convolution_relu, {Operation::convolution, Operation::relu}, 2},
+    {Operation::linear_gelu, {Operation::linear, Operation::gelu}, 2},
     {Operation::batch_norm_relu, {Operation::batch_norm, Operation::relu}, 2},
     {Operation::synchronized_batch_norm_relu,
      {Operation::synchronized_batch_norm, Operation::relu},
@@ -112,17 +121,29 @@ struct Network::Builder {
     for (std::size_t i = 0; i < fusion.count; ++i) {
       if (operation_of(layers[index + i], options.mode) != fusion.layers[i]) return false;
       if (i == 0) continue;
-      // What is between two of them belongs to nobody else.
-      if (layers[index + i].from != std::vector{index + i} || consumers[index + i] != 1)
+      // What is between two of them belongs to nobody else. Only a sum takes something besides.
+      const auto& from = layers[index + i].from;
+      if (std::ranges::count(from, index + i) != 1 || consumers[index + i] != 1 ||
+          (from.size() != 1 && fusion.layers[i] != Operation::add))
         return false;
     }
     return true;
   }
 
+  /// The model's values that a run of layers takes: the first one's, and then what comes besides.
+  std::vector<std::size_t> inputs_of(std::span<const Layer> layers) const {
+    const auto index = static_cast<std::size_t>(layers.data() - network.model_.layers().data());
+    std::vector<std::size_t> inputs = layers[0].from;
+    for (const Layer& layer : layers.subspan(1))
+      for (const std::size_t value : layer.from)
+        if (value <= index) inputs.push_back(value);
+    return inputs;
+  }
+
   MadeKernel make(Operation operation, std::span<const Layer> layers,
                   DType dtype = DType::f32) const {
     std::vector<KernelInput> inputs;
-    for (const std::size_t value : layers[0].from) {
+    for (const std::size_t value : inputs_of(layers)) {
       const Value& ours = network.values_[value_of[value]];
       inputs.push_back({ours.activation, ours.wants_gradient});
     }
@@ -164,9 +185,9 @@ struct Network::Builder {
                                    ? " among the portable ones; let the library compute it"
                                    : "")};
     std::vector<std::size_t> inputs;
-    for (std::size_t i = 0; i < rest[0].from.size(); ++i) {
-      TROUPE_ASSIGN(const std::size_t value,
-                    reorder(value_of[rest[0].from[i]], kernel->inputs()[i]));
+    const std::vector<std::size_t> taken = inputs_of(rest.first(used));
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      TROUPE_ASSIGN(const std::size_t value, reorder(value_of[taken[i]], kernel->inputs()[i]));
       inputs.push_back(value);
     }
     value_of[index + used] = add_step(std::move(kernel), std::move(inputs), rest.first(used));
@@ -270,16 +291,28 @@ void Network::plan_forward() {
   std::vector<std::size_t> consumers(values_.size());
   for (const Step& step : steps_)
     for (const std::size_t input : step.inputs) ++consumers[input];
+  std::vector<std::size_t> last_read(values_.size());  // the last step that does
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    for (const std::size_t input : steps_[i].inputs) last_read[input] = i;
+  last_read[output_] = steps_.size();
   values_[0].block = arena_.add(bytes(0), 0);
+  // Whether nothing after step `i` reads what is in the block of `value`, under whatever name.
+  const auto is_last_reader = [&](std::size_t i, std::size_t value) {
+    for (std::size_t other = 0; other < steps_[i].output; ++other)
+      if (values_[other].block == values_[value].block && last_read[other] > i) return false;
+    return true;
+  };
   std::vector<bool> kept(values_.size());  // by the backward pass of what wrote it
   kept[0] = true;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     const KernelTraits traits = step.kernel->traits();
-    const std::size_t input = step.inputs[0];
     const bool training = options_.mode == Mode::training;
-    const bool overwrites = traits.in_place && consumers[input] == 1 && input != 0 &&
-                            !(training && (kept[input] || traits.backward_reads_input));
+    const std::size_t input = step.inputs[training ? 0 : traits.in_place_input];
+    const bool overwrites =
+        traits.in_place && input != 0 &&
+        (training ? consumers[input] == 1 && !kept[input] && !traits.backward_reads_input
+                  : is_last_reader(i, input));
     Value& output = values_[step.output];
     output.block =
         overwrites || traits.alias ? values_[input].block : arena_.add(bytes(step.output), i + 1);

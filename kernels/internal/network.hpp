@@ -66,6 +66,8 @@ public:
 
   /// Whether any of its layers is computed by a vendor's library.
   bool uses_library() const noexcept;
+  /// How many kernels a pass runs, reorders included; some stand for several layers.
+  std::size_t kernels() const noexcept { return steps_.size(); }
   /// Bytes of activations and gradients.
   std::size_t activation_bytes() const noexcept { return memory_.size(); }
   /// Bytes that kernels share for what they need during a call.

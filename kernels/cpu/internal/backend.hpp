@@ -39,10 +39,13 @@ Status check_precision(DType precision);
 std::string library_instruction_set();
 
 MadeKernel make_dnnl_convolution(const KernelRequest& request);
+/// With what follows it, at inference. Null where there is nothing faster than layer by layer.
+MadeKernel make_folded_convolution(const KernelRequest& request);
 MadeKernel make_dnnl_linear(const KernelRequest& request);
 /// The factors of each product rounded to bf16, on CPUs that check_precision() takes.
 MadeKernel make_bf16_convolution(const KernelRequest& request);
 MadeKernel make_bf16_linear(const KernelRequest& request);
+/// With the GELU that follows it, if there is one, at inference.
 MadeKernel make_gemm_linear(const KernelRequest& request);
 MadeKernel make_dnnl_pooling(const KernelRequest& request);
 MadeKernel make_adaptive_pooling(const KernelRequest& request);
@@ -60,6 +63,8 @@ MadeKernel make_position_embedding(const KernelRequest& request);
 /// And of the root mean square.
 MadeKernel make_layer_norm(const KernelRequest& request);
 MadeKernel make_group_norm(const KernelRequest& request);
+/// y = the GELU of x; they may be the same.
+void gelu(Gelu::Form form, const float* x, float* y, std::size_t n);
 /// Functions of each element but ReLU.
 MadeKernel make_activation(const KernelRequest& request);
 MadeKernel make_custom(const KernelRequest& request);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -36,10 +37,20 @@ Activation describe_activation(const Shape& shape, const memory::desc& descripti
 
 memory::dims dims_of(const Shape& shape);
 memory::desc plain_desc(const memory::dims& dims);
+/// Of a convolution, which is the (first) layer; with groups [groups, out / groups, in / groups,
+/// kernel, kernel].
+memory::dims convolution_weight_dims(const KernelRequest& request);
 
 /// Attributes that every primitive is made with. Scratch memory is ours: the library's own belongs
 /// to the thread that made the primitive, but a workspace may move between threads.
 dnnl::primitive_attr attributes();
+
+/// Whether the library computes it with its reference loops, which are a thousand times slower than
+/// the others.
+template <class Description>
+bool is_reference(const Description& made) {
+  return std::string_view(made.impl_info_str()).starts_with("ref");
+}
 
 /// The CPU as oneDNN sees it, with a stream of work on it, and a kernel's share of the scratch.
 struct Engine {
