@@ -16,8 +16,8 @@ namespace {
 // Of the layer's parameters.
 enum : std::size_t { kWeight, kBias, kRunningMean, kRunningVariance };
 
-/// A batch norm in training over the batches of all ranks, alone or with the ReLU that follows it: a
-/// block of threads for each channel, before the ranks' sums are added and after.
+/// A batch norm in training over the batches of all ranks, alone or with the ReLU that follows it:
+/// a block of threads for each channel, before the ranks' sums are added and after.
 class SynchronizedBatchNormKernel final : public CudaKernel {
 public:
   static MadeKernel make(Context& context, const KernelRequest& request) {
@@ -52,22 +52,20 @@ private:
   }
 
   Status enqueue_forward(const ForwardPass& pass, CudaStream& stream) override {
-    return for_each_row(
-        stream.handle(), channels_,
-        SynchronizedBatchNormForward{batch_, channels_, area_, epsilon_, relu_, pass.sums_over_ranks,
-                                     pass.parameters + offsets_[kWeight],
-                                     pass.parameters + offsets_[kBias], pass.input(), pass.output,
-                                     means(), variances(), inverses()});
+    return for_each_row(stream.handle(), channels_,
+                        SynchronizedBatchNormForward{
+                            batch_, channels_, area_, epsilon_, relu_, pass.sums_over_ranks,
+                            pass.parameters + offsets_[kWeight], pass.parameters + offsets_[kBias],
+                            pass.input(), pass.output, means(), variances(), inverses()});
   }
 
   Status enqueue_backward_sums(const BackwardPass& pass, double* sums,
                                CudaStream& stream) override {
-    return for_each_row(
-        stream.handle(), channels_,
-        BatchNormSumsBackward{batch_, channels_, area_, pass.input(),
-                              relu_ ? pass.output : nullptr, means(), inverses(),
-                              pass.output_gradient, sums, pass.gradients + offsets_[kWeight],
-                              pass.gradients + offsets_[kBias]});
+    return for_each_row(stream.handle(), channels_,
+                        BatchNormSumsBackward{
+                            batch_, channels_, area_, pass.input(), relu_ ? pass.output : nullptr,
+                            means(), inverses(), pass.output_gradient, sums,
+                            pass.gradients + offsets_[kWeight], pass.gradients + offsets_[kBias]});
   }
 
   Status enqueue_backward(const BackwardPass& pass, CudaStream& stream) override {
