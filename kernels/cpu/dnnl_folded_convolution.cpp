@@ -67,7 +67,9 @@ public:
   bool is_slow() const noexcept { return is_slow_; }
 
   bool uses_library() const noexcept override { return true; }
-  KernelTraits traits() const noexcept override { return {.in_place = adds_, .in_place_input = 1}; }
+  KernelTraits traits() const noexcept override {
+    return {.in_place = adds_, .in_place_input = adds_ ? 1u : 0u};
+  }
 
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {

@@ -308,7 +308,7 @@ void Network::plan_forward() {
     Step& step = steps_[i];
     const KernelTraits traits = step.kernel->traits();
     const bool training = options_.mode == Mode::training;
-    const std::size_t input = step.inputs[training ? 0 : traits.in_place_input];
+    const std::size_t input = step.inputs[training || !traits.in_place ? 0 : traits.in_place_input];
     const bool overwrites =
         traits.in_place && input != 0 &&
         (training ? consumers[input] == 1 && !kept[input] && !traits.backward_reads_input
