@@ -17,17 +17,19 @@ namespace {
 
 using Forward = dnnl::convolution_forward;
 
-/// A convolution at inference, and what may follow it: batch norm, the sum with another value, ReLU.
+/// A convolution at inference, and what may follow it: batch norm, the sum with another value,
+/// ReLU.
 ///
-/// A batch norm that goes by running statistics is linear in each channel, so it becomes part of the
-/// convolution's weight and bias (Ioffe and Szegedy, "Batch normalization" (2015), section 3.1):
+/// A batch norm that goes by running statistics is linear in each channel, so it becomes part of
+/// the convolution's weight and bias (Ioffe and Szegedy, "Batch normalization" (2015),
+/// section 3.1):
 ///
 ///     s = weight_bn / sqrt(running_var + epsilon)
 ///     weight' = s weight,  bias' = bias_bn + s (bias - running_mean)
 ///
-/// Parameters may be others in each pass, and so they are folded in each: that reads the weight once
-/// more, which is little beside the convolution. The sum and the ReLU are done where the library
-/// writes its output; a ReLU of the library makes 0 of NaN.
+/// Parameters may be others in each pass, and so they are folded in each: that reads the weight
+/// once more, which is little beside the convolution. The sum and the ReLU are done where the
+/// library writes its output; a ReLU of the library makes 0 of NaN.
 class FoldedConvolution final : public LayerKernel {
 public:
   explicit FoldedConvolution(const KernelRequest& request)
@@ -65,9 +67,7 @@ public:
   bool is_slow() const noexcept { return is_slow_; }
 
   bool uses_library() const noexcept override { return true; }
-  KernelTraits traits() const noexcept override {
-    return {.in_place = adds_, .in_place_input = 1};
-  }
+  KernelTraits traits() const noexcept override { return {.in_place = adds_, .in_place_input = 1}; }
 
   Status forward(const ForwardPass& pass) override {
     return guarded(name_, threads_, [&] {
@@ -141,9 +141,8 @@ private:
     float* const to = engine_.floats_at(folded_weight_);
     float* const bias_to = engine_.floats_at(folded_bias_);
     parallel_each(threads_, channels_, [&](std::size_t c, std::size_t) {
-      const float scale =
-          parameters[norm_[kWeight] + c] /
-          std::sqrt(parameters[norm_[kRunningVariance] + c] + epsilon_);
+      const float scale = parameters[norm_[kWeight] + c] /
+                          std::sqrt(parameters[norm_[kRunningVariance] + c] + epsilon_);
       scale_row(weight + c * row_, scale, to + c * row_, row_);
       const float before = bias != nullptr ? bias[c] : 0.0f;
       bias_to[c] =

@@ -100,11 +100,14 @@ TEST(Inference, folds_a_batch_norm_and_the_relu_after_it_into_the_convolution) {
   grouped.groups = 4;
   depthwise.groups = 20;
   without_bias.bias = false, without_bias.kernel = 1, without_bias.padding = 0;
-  const std::vector<Case> cases = {
-      {"norm and relu", plain, true, true},       {"norm", plain, true, false},
-      {"relu", plain, false, true},               {"strided", strided, true, true},
-      {"without a bias", without_bias, true, true}, {"relu without a bias", without_bias, false, true},
-      {"in groups", grouped, true, true},         {"depthwise", depthwise, true, true}};
+  const std::vector<Case> cases = {{"norm and relu", plain, true, true},
+                                   {"norm", plain, true, false},
+                                   {"relu", plain, false, true},
+                                   {"strided", strided, true, true},
+                                   {"without a bias", without_bias, true, true},
+                                   {"relu without a bias", without_bias, false, true},
+                                   {"in groups", grouped, true, true},
+                                   {"depthwise", depthwise, true, true}};
   for (const Case& c : cases) {
     const auto make = [&](bool fused) {
       Layers layers({20, 13, 11}, fused);
@@ -126,13 +129,11 @@ TEST(Inference, folds_a_batch_norm_and_the_relu_after_it_into_the_convolution) {
 Model block(bool fused, bool downsample, bool read_again) {
   Layers layers({20, 9, 7}, fused);
   const auto part = [&](const std::string& name, Value from) {
-    return layers.add(BatchNorm{name + ".bn"},
-                      layers.add(Convolution{.name = name,
-                                             .out_channels = 32,
-                                             .kernel = 3,
-                                             .padding = 1,
-                                             .bias = false},
-                                 from));
+    return layers.add(
+        BatchNorm{name + ".bn"},
+        layers.add(
+            Convolution{.name = name, .out_channels = 32, .kernel = 3, .padding = 1, .bias = false},
+            from));
   };
   const Value x = layers.add(Relu{}, part("first", layers.input()));
   const Value y = part("second", layers.add(Relu{}, part("middle", x)));
