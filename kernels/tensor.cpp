@@ -26,7 +26,13 @@ Result<Tensor> Tensor::zeros(DType dtype, Shape shape) {
 }
 
 Result<Tensor> Tensor::view(Buffer storage, std::size_t offset, DType dtype, Shape shape) {
-  const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  return view(std::move(storage), offset, dtype, shape, Strides::row_major(shape));
+}
+
+Result<Tensor> Tensor::view(Buffer storage, std::size_t offset, DType dtype, Shape shape,
+                            const Strides& strides) {
+  TROUPE_ASSIGN(const std::size_t extent, strides.extent(shape));
+  const std::size_t bytes = extent * size_of(dtype);
   if (offset > storage.size() || storage.size() - offset < bytes)
     return Error{Code::shape_mismatch,
                  fmt::format("{} {} needs {} bytes from offset {}, but its buffer has {}",
@@ -40,6 +46,8 @@ Result<Tensor> Tensor::view(Buffer storage, std::size_t offset, DType dtype, Sha
   tensor.storage_ = std::move(storage);
   tensor.offset_ = offset;
   tensor.shape_ = shape;
+  // Nobody looks at those of no elements, so they have no bound.
+  tensor.strides_ = extent == 0 ? Strides::row_major(shape) : strides;
   tensor.dtype_ = dtype;
   return tensor;
 }
@@ -55,24 +63,9 @@ Device Tensor::device() const noexcept {
   }
 }
 
-Result<Tensor> Tensor::reshaped(Shape shape) const {
-  if (shape.elements() != shape_.elements())
-    return Error{Code::shape_mismatch, fmt::format("{} has {} elements and cannot be seen as {}",
-                                                   describe(*this), elements(), to_string(shape))};
-  Tensor other = *this;
-  other.shape_ = shape;
-  return other;
-}
-
-Result<Tensor> Tensor::rows(std::int64_t begin, std::int64_t end) const {
-  if (shape_.rank() == 0 || begin < 0 || begin > end || end > shape_[0])
-    return Error{Code::invalid_argument,
-                 fmt::format("rows {}..{} of {} are not there", begin, end, describe(*this))};
-  const Shape row = shape_.without_first();
-  Tensor other = *this;
-  other.offset_ += static_cast<std::size_t>(begin * row.elements()) * size_of(dtype_);
-  other.shape_ = row.with_first(end - begin);
-  return other;
+bool Tensor::is_contiguous(MemoryFormat format) const noexcept {
+  const auto lying = Strides::of(shape_, format);
+  return lying.ok() && strides_.same_for(shape_, *lying);
 }
 
 void Tensor::require(DType dtype) const {
@@ -80,8 +73,15 @@ void Tensor::require(DType dtype) const {
   TROUPE_CHECK(device() == Device::cpu, fmt::format("{} is not on the host", describe(*this)));
 }
 
+void Tensor::require_contiguous() const {
+  TROUPE_CHECK(is_contiguous(),
+               fmt::format("{} is not one run of bytes; take its contiguous()", describe(*this)));
+}
+
 std::string describe(const Tensor& tensor) {
-  return fmt::format("{} {}", to_string(tensor.dtype()), to_string(tensor.shape()));
+  std::string text = fmt::format("{} {}", to_string(tensor.dtype()), to_string(tensor.shape()));
+  if (!tensor.is_contiguous()) text += fmt::format(" of strides {}", to_string(tensor.strides()));
+  return text;
 }
 
 }  // namespace troupe::kernels

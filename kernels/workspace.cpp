@@ -300,12 +300,14 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
                                            std::move(memory)));
 }
 
-Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& images,
-                                              const Tensor& labels, std::span<float> gradients,
-                                              const StepOptions& step) {
+Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& given,
+                                              const Tensor& given_labels,
+                                              std::span<float> gradients, const StepOptions& step) {
   TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
+  TROUPE_ASSIGN(const Tensor labels, given_labels.contiguous());
   TROUPE_TRY(state_->loss->read(labels, batch));
   if (gradients.size() != model().flat_size())
     return Error{Code::shape_mismatch,
@@ -321,19 +323,22 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
   return state_->memory.loss();
 }
 
-Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& images,
-                                      const Tensor& labels) {
+Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& given,
+                                      const Tensor& given_labels) {
   TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
+  TROUPE_ASSIGN(const Tensor labels, given_labels.contiguous());
   TROUPE_TRY(state_->loss->read(labels, samples));
   LossStats stats;
   TROUPE_TRY(state_->settled(state_->run_evaluation(parameters, images, stats)));
   return stats;
 }
 
-Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& images) {
+Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& given) {
   TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
   TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, model().output().with_first(samples)));

@@ -101,6 +101,7 @@ public:
   /// `images`: u8 or f32, [batch] + the model's input, whose channel may be left out if it is one;
   /// for a model of token ids i32, each 0..vocabulary-1.
   /// `labels`: as the Loss says, in kernels/loss.hpp; each is a class or ignored.
+  /// Views of any strides will do: what does not lie row-major is copied first.
   /// Error: `failed_precondition` for a model with synchronized batch norms without sum_over_ranks,
   /// and what that returns.
   Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,

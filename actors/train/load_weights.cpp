@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 // Its functions here, not from a library.
@@ -10,28 +9,12 @@
 #include <xxhash.h>
 
 #include "actors/train/weights.hpp"
+#include "kernels/short_floats.hpp"
 
 namespace troupe::train {
 namespace {
 
 using kernels::ParameterInfo;
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-float from_f16(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-  const std::uint32_t exponent = (bits >> 10) & 0x1fu;
-  const std::uint32_t mantissa = bits & 0x3ffu;
-  if (exponent == 0) {
-    // Zero or below the least normal number: mantissa * 2^-24.
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const std::uint32_t wide = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
-}
 
 template <float (*Convert)(std::uint16_t)>
 void widen(std::span<const std::byte> from, std::span<float> to) {
@@ -47,9 +30,9 @@ bool read(const TensorView& tensor, std::span<float> values) {
   if (tensor.dtype == "F32")
     std::memcpy(values.data(), tensor.bytes.data(), values.size_bytes());
   else if (tensor.dtype == "BF16")
-    widen<from_bf16>(tensor.bytes, values);
+    widen<kernels::bf16_value>(tensor.bytes, values);
   else if (tensor.dtype == "F16")
-    widen<from_f16>(tensor.bytes, values);
+    widen<kernels::f16_value>(tensor.bytes, values);
   else
     return false;
   return true;

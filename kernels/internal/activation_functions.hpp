@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 #include "kernels/internal/wide_math.hpp"
 
 // Functions of each element, each with its derivative, which is taken of the input x or of the

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 // The bodies of portable_math.hpp's functions, for sources that are compiled without contraction
 // (CUDA's among them); others call those.

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 // Functions of one float for loops over many (TROUPE_WIDE_LOOP): no branch and no call, so that
 // compilers vectorise them, and only +, -, *, / and bits in a fixed order, so that every machine

@@ -91,6 +91,21 @@ TEST_F(WorkspaceTest, evaluates_any_number_of_samples) {
   EXPECT_NEAR(all.loss_sum, parts.loss_sum, 1e-3);
 }
 
+TEST_F(WorkspaceTest, takes_samples_of_any_strides) {
+  Workspace workspace = make();
+  const Samples all = random_samples(6, 3);
+  const Samples strided{all.images.slice(0, 1, 6, 2).value(), all.labels.slice(0, 1, 6, 2).value()};
+  ASSERT_FALSE(strided.images.is_contiguous());
+  const Samples plain{strided.images.contiguous().value(), strided.labels.contiguous().value()};
+  EXPECT_TRUE(same_bits(gradients_of(workspace, strided), gradients_of(workspace, plain)));
+  EXPECT_EQ(workspace.evaluate(parameters, strided.images, strided.labels).value().loss_sum,
+            workspace.evaluate(parameters, plain.images, plain.labels).value().loss_sum);
+  const Tensor turned = plain.images.transposed(2, 3).value().contiguous().value();
+  EXPECT_TRUE(same_bits(
+      workspace.predict(parameters, turned.transposed(2, 3).value()).value().data<float>(),
+      workspace.predict(parameters, plain.images).value().data<float>()));
+}
+
 TEST_F(WorkspaceTest, gradient_is_of_the_sum_over_samples) {
   Workspace workspace = make();
   const Samples samples = random_samples(2, 4);

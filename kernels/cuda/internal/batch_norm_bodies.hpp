@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/internal/group.hpp"
 #include "kernels/cuda/internal/spread.hpp"
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 // Sums over the channels of images [batch, channels, area].
 namespace troupe::kernels::cuda {

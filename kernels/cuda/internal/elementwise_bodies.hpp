@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/host_device.hpp"
 #include "kernels/internal/activation_functions.hpp"
-#include "kernels/internal/host_device.hpp"
 #include "kernels/internal/philox_rounds.hpp"
 
 namespace troupe::kernels::cuda {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 namespace troupe::kernels::cuda {
 

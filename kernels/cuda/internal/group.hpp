@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 namespace troupe::kernels::cuda {
 

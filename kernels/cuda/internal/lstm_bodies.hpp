@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 #include "kernels/internal/wide_math.hpp"
 
 // One step of one LSTM layer, in the CPU's operations (kernels/cpu/lstm_step.cpp) and their order.

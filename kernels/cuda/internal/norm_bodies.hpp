@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/internal/group.hpp"
 #include "kernels/cuda/internal/spread.hpp"
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 namespace troupe::kernels::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 // The updates of kernels/optimizers, element by element, in the same operations and order.
 namespace troupe::kernels::cuda {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
-#include "kernels/internal/short_floats.hpp"
+#include "kernels/host_device.hpp"
+#include "kernels/short_floats.hpp"
 
 // Factors of products in 16 bits, and channels of images last in memory and back.
 namespace troupe::kernels::cuda {

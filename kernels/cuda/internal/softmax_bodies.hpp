@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/cuda/internal/group.hpp"
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 #include "kernels/internal/portable_functions.hpp"
 #include "kernels/internal/wide_math.hpp"
 

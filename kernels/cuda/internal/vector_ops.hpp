@@ -12,7 +12,7 @@ namespace troupe::kernels::cuda {
 /// to[i] = a[i] + b[i]: two nodes' gradients become one of a reduction's tree. `to` may be either.
 Status add(CudaStream& stream, const float* a, const float* b, float* to, std::size_t n);
 
-/// Floats of 16 bits (kernels/internal/short_floats.hpp), to send half as many bytes.
+/// Floats of 16 bits (kernels/short_floats.hpp), to send half as many bytes.
 Status to_bf16(CudaStream& stream, const float* from, std::uint16_t* to, std::size_t n);
 Status from_bf16(CudaStream& stream, const std::uint16_t* from, float* to, std::size_t n);
 Status to_f16(CudaStream& stream, const float* from, std::uint16_t* to, std::size_t n);

@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/internal/network.hpp"
-#include "kernels/internal/short_floats.hpp"
 #include "kernels/models.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/philox.hpp"
+#include "kernels/short_floats.hpp"
 #include "kernels/workspace.hpp"
 #include "tests/kernels/device_network.hpp"
 

@@ -10,7 +10,7 @@
 #include "kernels/compute_device.hpp"
 #include "kernels/cuda/internal/cuda_stream.hpp"
 #include "kernels/internal/backend.hpp"
-#include "kernels/internal/short_floats.hpp"
+#include "kernels/short_floats.hpp"
 #include "tests/kernels/device_network.hpp"
 
 namespace troupe::kernels {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/internal/short_floats.hpp"
+#include "kernels/short_floats.hpp"
 
 namespace troupe::stand_in {
 

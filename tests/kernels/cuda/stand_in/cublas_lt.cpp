@@ -4,7 +4,7 @@
 
 #include <cublasLt.h>
 
-#include "kernels/internal/short_floats.hpp"
+#include "kernels/short_floats.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
 
 using namespace troupe::stand_in;  // NOLINT

@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "kernels/internal/short_floats.hpp"
+#include "kernels/short_floats.hpp"
 
 namespace troupe::stand_in {
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/internal/host_device.hpp"
+#include "kernels/host_device.hpp"
 
 // Floats of 16 bits, as bits: to the nearest, of two equally near ones the even.
 namespace troupe::kernels {
