@@ -102,6 +102,14 @@ private:
         file_.string(), prefix_, info.name, what, model_.name(), kernels::to_string(shape));
   }
 
+  /// Whether a decoder's positions are there, and more after them: of a longer context. What a
+  /// position learned does not depend on later ones, as no earlier token sees them.
+  static bool begins_with(const ParameterInfo& info, const TensorView& tensor) {
+    return info.name == kGpt2Positions && info.shape.rank() == 2 && tensor.shape.size() == 2 &&
+           tensor.shape[0] > static_cast<std::uint64_t>(info.shape[0]) &&
+           tensor.shape[1] == static_cast<std::uint64_t>(info.shape[1]);
+  }
+
   Status take(const ParameterInfo& info, WeightsLayout layout, std::span<float> values) const {
     const bool turned =
         layout == WeightsLayout::gpt2 && is_transposed_in_gpt2(info.name) && info.shape.rank() == 2;
@@ -109,7 +117,7 @@ private:
     if (tensor == nullptr) return wrong_tensor(info, turned, "is not there");
     std::vector<std::uint64_t> shape{info.shape.dims().begin(), info.shape.dims().end()};
     if (turned) std::swap(shape[0], shape[1]);
-    if (tensor->shape != shape)
+    if (tensor->shape != shape && !begins_with(info, *tensor))
       return wrong_tensor(info, turned, fmt::format("is [{}]", fmt::join(tensor->shape, ", ")));
     std::vector<float> plain(turned ? values.size() : 0);
     if (!read(*tensor, turned ? std::span<float>(plain) : values))

@@ -37,7 +37,8 @@ struct LoadedWeights {
 };
 
 /// Takes the weights of `file` for `parameters`: each by its name, in F32, F16 or BF16, and for a
-/// decoder in either layout, with or without "transformer." before all names. Other tensors of the
+/// decoder in either layout, with or without "transformer." before all names. Of positions
+/// ("wpe.weight") for a longer context than the model's the first are taken. Other tensors of the
 /// file ("optimizer.", "bn1.num_batches_tracked", "h.0.attn.bias") are passed over, but for a
 /// "lm_head.weight", which must be the embedding's.
 ///

@@ -32,6 +32,7 @@ inline constexpr std::string_view kGpt2Prefix = "transformer.";
 /// The head's weight, which is the embedding's, in files that have it twice.
 inline constexpr std::string_view kGpt2Head = "lm_head.weight";
 inline constexpr std::string_view kGpt2Embedding = "wte.weight";
+inline constexpr std::string_view kGpt2Positions = "wpe.weight";
 
 /// Whether the layout `gpt2` has the transpose of the parameter `name`.
 bool is_transposed_in_gpt2(std::string_view name) noexcept;

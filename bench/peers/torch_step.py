@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Samples per second of a training step, or a prediction, in PyTorch, in one process on the CPU.
 
-usage: bench/peers/torch_step.py --model lenet5|resnet18|resnet34|resnet50|resnet101 --batch B
-       [--input C H W] [--classes N] [--small-images] [--threads T] [--layout contiguous|channels_last]
+usage: bench/peers/torch_step.py --model lenet5|resnet18|resnet34|resnet50|resnet101|vgg16|vgg16_bn
+       --batch B [--input C H W] [--classes N] [--small-images] [--threads T] [--layout contiguous|channels_last]
        [--compile] [--predict] [--windows N] [--window-seconds S]
 
 The step is that of model_bench: random u8 images in memory, normalised in the step; forward, softmax
@@ -90,13 +90,41 @@ class ResNet(nn.Module):
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 
+class Vgg(nn.Module):
+    """VGG-16. Names, shapes and order as torchvision's, whose width is 64."""
+
+    def __init__(self, normalized, channels, classes, width=64):
+        super().__init__()
+        layers = []
+        for count, factor in ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8)):
+            for _ in range(count):
+                layers.append(nn.Conv2d(channels, factor * width, 3, padding=1))
+                if normalized:
+                    layers.append(nn.BatchNorm2d(factor * width))
+                layers.append(nn.ReLU(inplace=True))
+                channels = factor * width
+            layers.append(nn.MaxPool2d(2, 2))
+        self.features = nn.Sequential(*layers)
+        self.avgpool = nn.AdaptiveAvgPool2d(7)
+        self.classifier = nn.Sequential(
+            nn.Linear(channels * 49, 64 * width), nn.ReLU(inplace=True), nn.Dropout(),
+            nn.Linear(64 * width, 64 * width), nn.ReLU(inplace=True), nn.Dropout(),
+            nn.Linear(64 * width, classes))
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.avgpool(self.features(x)), 1))
+
+
 SIZES = {"resnet18": ((2, 2, 2, 2), False), "resnet34": ((3, 4, 6, 3), False),
          "resnet50": ((3, 4, 6, 3), True), "resnet101": ((3, 4, 23, 3), True)}
 
 
 def make(name, channels, classes, small):
-    return LeNet5(channels, classes) if name == "lenet5" else ResNet(*SIZES[name], channels, classes,
-                                                                     small)
+    if name == "lenet5":
+        return LeNet5(channels, classes)
+    if name in ("vgg16", "vgg16_bn"):
+        return Vgg(name == "vgg16_bn", channels, classes)
+    return ResNet(*SIZES[name], channels, classes, small)
 
 
 def peak_mib():
@@ -106,7 +134,7 @@ def peak_mib():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", required=True, choices=["lenet5", *SIZES])
+    parser.add_argument("--model", required=True, choices=["lenet5", "vgg16", "vgg16_bn", *SIZES])
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--input", type=int, nargs=3, default=[1, 28, 28])
     parser.add_argument("--classes", type=int, default=10)

@@ -7,7 +7,7 @@ usage: tests/peers/pytorch_weights.py --predict build/dev/examples/predict/predi
 For each model: PyTorch saves it with weights that are none of a fresh model, and Troupe's logits must
 be PyTorch's; then Troupe trains it for a step from that file, PyTorch loads what it ended with
 (strict=True), and the logits must be the same again. torchvision and transformers are the judges where
-they are installed; without torchvision the model is bench/peers/torch_step.py's. What cannot be run is
+they are installed; without torchvision the models are bench/peers/torch_step.py's. What cannot be run is
 said, and ends with status 77.
 """
 import argparse
@@ -20,43 +20,18 @@ import tempfile
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "bench/peers"))
+sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 SKIPPED = 77
 TOLERANCE = 1e-4
 try:
     import torch
     from safetensors.torch import load_file, save_file
+    from torch_models import resnet18, stir, vgg16
 except ImportError as missing:
     print(f"pytorch_weights: SKIPPED, {sys.executable} has no {missing.name}; install torch and "
           "safetensors, or configure with -DTROUPE_PYTORCH=AN_INTERPRETER_THAT_HAS_THEM")
     sys.exit(SKIPPED)
-
-
-def resnet18(classes, small):
-    try:
-        from torchvision.models import resnet18 as make
-        model = make(num_classes=classes)
-        if small:
-            model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
-            model.maxpool = torch.nn.Identity()
-    except ImportError:
-        from torch_step import make
-        model = make("resnet18", 3, classes, small)
-    return model
-
-
-def stir(model, shape):
-    """Makes each scale, bias and statistic one that matters."""
-    with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, torch.nn.BatchNorm2d):
-                module.weight.uniform_(0.5, 1.5)
-                module.bias.uniform_(-0.2, 0.2)
-        model.train()
-        for _ in range(3):
-            model(torch.randn(shape) * 1.5 + 0.3)
-    return model
 
 
 def png(pixels, side):
@@ -87,8 +62,11 @@ mean = [0.5, 0.4, 0.3]
 std = [0.25, 0.3, 0.2]
 """
 
+    def fresh(self):
+        return resnet18(self.classes, self.small)
+
     def make(self):
-        return stir(resnet18(10, small=True), (8, 3, 32, 32))
+        return stir(self.fresh(), (8, 3, 32, 32), batches=3, bias=0.2)
 
     def inputs(self):
         return torch.randn(4, 3, 32, 32)
@@ -101,7 +79,7 @@ std = [0.25, 0.3, 0.2]
         save_file(model.state_dict(), folder / "torch.safetensors")
 
     def load(self, folder):
-        model = resnet18(self.classes, self.small)
+        model = self.fresh()
         model.load_state_dict(load_file(folder / "runs/final.safetensors"), strict=True)
         return model
 
@@ -128,7 +106,7 @@ batch = 2
     classes, small = 1000, False
 
     def make(self):
-        return stir(resnet18(1000, small=False), (4, 3, 224, 224))
+        return stir(self.fresh(), (4, 3, 224, 224), batches=3, bias=0.2)
 
     def inputs(self):
         return torch.randn(2, 3, 224, 224)
@@ -137,6 +115,30 @@ batch = 2
         for name in ("a", "b"):
             (folder / "train" / name).mkdir(parents=True)
             (folder / "train" / name / "1.png").write_bytes(png(random_bytes(64 * 64 * 3), 64))
+
+
+class Vgg(SmallImages):
+    """VGG-16 without batch norm and with an eighth of the channels."""
+    job = SmallImages.job.replace("resnet18", "vgg16").replace("small_images = true", "width = 8")
+
+    def fresh(self):
+        return vgg16(10, normalized=False, width=8)
+
+    def make(self):
+        model = super().make()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                # As large as what comes before: its biases begin as zeros, and its logits small.
+                parameter.mul_(1.5).add_(torch.randn_like(parameter) * (parameter.dim() == 1) * 0.2)
+        return model
+
+
+class NormalizedVgg(Vgg):
+    """And with batch norm."""
+    job = Vgg.job.replace("vgg16", "vgg16_bn")
+
+    def fresh(self):
+        return vgg16(10, normalized=True, width=8)
 
 
 class Decoder:
@@ -198,6 +200,18 @@ final_layout = "gpt2"
         return model(inputs).logits
 
 
+class LongDecoder(Decoder):
+    """One of a longer context than the job's, whose first positions are taken."""
+
+    def __init__(self):
+        super().__init__()
+        self.config.n_positions = 48
+
+    def load(self, folder):
+        self.config.n_positions = 32
+        return super().load(folder)
+
+
 class BareDecoder(Decoder):
     """The same as GPT2Model, whose names have no prefix, in half precision."""
 
@@ -237,7 +251,8 @@ class LinearDecoder(Decoder):
         return model(inputs)
 
 
-CASES = {"resnet18-small": SmallImages, "resnet18-224": LargeImages, "gpt2": Decoder,
+CASES = {"resnet18-small": SmallImages, "resnet18-224": LargeImages, "vgg16": Vgg,
+         "vgg16_bn": NormalizedVgg, "gpt2": Decoder, "gpt2-longer": LongDecoder,
          "gpt2-bare-f16": BareDecoder, "gpt-linear": LinearDecoder}
 
 
@@ -277,7 +292,8 @@ def check(name, args, folder):
     trained = case.load(folder)
     back = difference(args, folder, case, trained, ())
     moved = max((a - b).abs().max().item()
-                for a, b in zip(model.parameters(), trained.parameters(), strict=True))
+                for a, b in zip(model.parameters(), trained.parameters(), strict=True)
+                if a.shape == b.shape)
     print(f"{name:16} PyTorch to Troupe {there:.1e}, and back {back:.1e} (weights moved {moved:.1e})",
           flush=True)
     return there < TOLERANCE and back < TOLERANCE and moved > 0

@@ -1,5 +1,4 @@
-// A model that PyTorch saved, and what PyTorch makes of two images: reference/resnet18.py wrote
-// both.
+// Models that PyTorch saved, and what PyTorch makes of two images: reference/models.py wrote both.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +14,12 @@ namespace {
 
 constexpr double kTolerance = 1e-4;
 
-class PyTorchsResNet : public testing::Test {
+struct Reference {
+  const char* model;
+  kernels::ModelConfig config;
+};
+
+class PyTorchsModel : public testing::TestWithParam<Reference> {
 protected:
   static TensorFile read(const std::string& name) {
     PosixFileSystem files;
@@ -30,17 +34,16 @@ protected:
     return parameters;
   }
 
-  const kernels::Model model_ =
-      kernels::make_model("resnet18",
-                          {.input = {3, 32, 32}, .classes = 10, .small_images = true, .width = 4})
-          .value();
+  const std::string name_ = GetParam().model;
+  const kernels::Model model_ = kernels::make_model(name_, GetParam().config).value();
   const std::filesystem::path file_ =
-      std::filesystem::path(TROUPE_PYTORCH_WEIGHTS) / "resnet18_weights.safetensors";
+      std::filesystem::path(TROUPE_PYTORCH_WEIGHTS) / (name_ + "_weights.safetensors");
 };
 
-TEST_F(PyTorchsResNet, gives_the_logits_that_pytorch_gives) {
-  const TensorFile expected = read("resnet18_logits.safetensors");
-  auto images = kernels::Tensor::allocate(kernels::DType::f32, {2, 3, 32, 32}).value();
+TEST_P(PyTorchsModel, gives_the_logits_that_pytorch_gives) {
+  const TensorFile expected = read(name_ + "_logits.safetensors");
+  auto images =
+      kernels::Tensor::allocate(kernels::DType::f32, model_.input().with_first(2)).value();
   std::ranges::copy(expected.find("inputs")->bytes, images.bytes().begin());
   PosixFileSystem files;
   const auto parameters = load(files, file_);
@@ -56,8 +59,8 @@ TEST_F(PyTorchsResNet, gives_the_logits_that_pytorch_gives) {
   }
 }
 
-TEST_F(PyTorchsResNet, is_saved_with_the_names_and_types_and_values_that_pytorch_saved) {
-  const TensorFile theirs = read("resnet18_weights.safetensors");
+TEST_P(PyTorchsModel, is_saved_with_the_names_and_types_and_values_that_pytorch_saved) {
+  const TensorFile theirs = read(name_ + "_weights.safetensors");
   PosixFileSystem files;
   const auto parameters = load(files, file_);
   FakeFileSystem disk;
@@ -73,6 +76,14 @@ TEST_F(PyTorchsResNet, is_saved_with_the_names_and_types_and_values_that_pytorch
     EXPECT_TRUE(std::ranges::equal(mine->bytes, tensor.bytes)) << tensor.name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , PyTorchsModel,
+    testing::Values(
+        Reference{"resnet18",
+                  {.input = {3, 32, 32}, .classes = 10, .small_images = true, .width = 4}},
+        Reference{"vgg16_bn", {.input = {3, 64, 32}, .classes = 10, .width = 1}}),
+    [](const auto& instance) { return std::string(instance.param.model); });
 
 }  // namespace
 }  // namespace troupe::train

@@ -147,6 +147,38 @@ TEST_F(Gpt2Layout, that_is_said_is_held_to) {
   EXPECT_THAT(error_of_load(), HasSubstr("says that it is gpt2"));
 }
 
+TEST_F(Gpt2Layout, of_a_longer_context_gives_its_first_positions) {
+  kernels::GptSize longer{.layers = 2, .heads = 2, .width = 8, .context = 9, .vocabulary = 11};
+  const auto published = kernels::make_model("gpt", {.gpt = longer}).value();
+  const auto theirs = kernels::Parameters::initialized(published, 7).value();
+  for (const auto layout : {WeightsLayout::gpt2, WeightsLayout::linear}) {
+    ASSERT_TRUE(save_weights(files_, file_, theirs, 3, {}, layout).ok());
+    ASSERT_EQ(error_of_load(), "none");
+    auto loaded = kernels::Parameters::zeros(model_).value();
+    ASSERT_TRUE(load_weights(files_, file_, loaded).ok());
+    for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+      const std::span<const float> ours = loaded.values(i), all = theirs.values(i);
+      ASSERT_EQ(ours.size() == all.size(), model_.parameters()[i].name != "wpe.weight");
+      EXPECT_TRUE(std::ranges::equal(ours, all.first(ours.size()))) << model_.parameters()[i].name;
+    }
+  }
+}
+
+TEST_F(Gpt2Layout, of_a_shorter_context_or_another_width_is_refused) {
+  const auto positions = [&](kernels::Shape shape) {
+    write(WeightsLayout::gpt2, [&](TensorView& tensor) {
+      if (tensor.name != "transformer.wpe.weight") return;
+      tensor.shape = {shape.dims().begin(), shape.dims().end()};
+      tensor.bytes = tensor.bytes.first(static_cast<std::size_t>(shape.elements()) * sizeof(float));
+    });
+    return error_of_load();
+  };
+  EXPECT_THAT(positions({4, 8}), AllOf(HasSubstr("tensor 'transformer.wpe.weight' is [4, 8]"),
+                                       HasSubstr("needs it as [5, 8]"), HasSubstr("model.fresh")));
+  EXPECT_THAT(positions({10, 4}), HasSubstr("is [10, 4]"));
+  EXPECT_THAT(positions({40}), HasSubstr("is [40]"));
+}
+
 TEST_F(Gpt2Layout, with_a_head_of_its_own_is_refused) {
   const std::vector<float> other(11 * 8, 0.5f);
   const auto change = [&](TensorView& tensor) {
