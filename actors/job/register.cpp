@@ -1,5 +1,7 @@
 #include "actors/job/register.hpp"
 
+#include <cstdint>
+
 #include <caf/abstract_actor.hpp>
 #include <caf/actor_factory.hpp>
 
@@ -18,22 +20,16 @@ namespace {
 
 using Behavior = caf::behavior (*)(caf::event_based_actor*, std::shared_ptr<NodeContext>, Setup);
 
-void add(caf::actor_system_config& config, const char* type, Behavior behavior,
-         const std::shared_ptr<NodeContext>& context) {
-  config.add_actor_type(type, [behavior, context](caf::event_based_actor* self, Setup setup) {
-    return behavior(self, context, std::move(setup));
-  });
-}
+enum class Thread : std::uint8_t { shared, own };
 
-/// The same on a thread of its own.
-void add_detached(caf::actor_system_config& config, const char* type, Behavior behavior,
-                  const std::shared_ptr<NodeContext>& context) {
+void add(caf::actor_system_config& config, const char* type, Behavior behavior,
+         const std::shared_ptr<NodeContext>& context, Thread thread = Thread::shared) {
   auto make = caf::make_actor_factory(
       [behavior, context](caf::event_based_actor* self, Setup setup) -> caf::behavior {
         return behavior(self, context, std::move(setup));
       });
-  config.add_actor_factory(type, [make](caf::actor_config& own, caf::message& arguments) {
-    own.flags |= caf::abstract_actor::is_detached_flag;
+  config.add_actor_factory(type, [make, thread](caf::actor_config& own, caf::message& arguments) {
+    if (thread == Thread::own) own.flags |= caf::abstract_actor::is_detached_flag;
     return make(own, arguments);
   });
 }
@@ -47,7 +43,7 @@ void register_actors(caf::actor_system_config& config, std::shared_ptr<NodeConte
   graph::add_message_types(config);
   add(config, kLoaderType, loader, context);
   add(config, kTrainerType, trainer, context);
-  add_detached(config, kDetachedTrainerType, trainer, context);
+  add(config, kDetachedTrainerType, trainer, context, Thread::own);
   add(config, kReducerType, reducer, context);
   add(config, kWarmerType, warmer, context);
   config.add_actor_type(

@@ -14,20 +14,6 @@
 namespace troupe::train {
 namespace {
 
-JobConfig resnet_job(const std::filesystem::path& folder) {
-  auto config = synthetic_job(folder);
-  config.ranks = 4;
-  config.epochs = 1;
-  config.model.name = "resnet18";
-  config.model.hidden = {};
-  config.model.small_images = true;
-  config.model.width = 16;
-  config.data.batch = 32;
-  config.optimizer.lr = 0.02;
-  config.operation.bucket_bytes = 1 << 20;
-  return config;
-}
-
 JobEnded run(std::size_t nodes, const JobConfig& config) {
   Cluster cluster(nodes);
   Recorder recorder;
@@ -38,7 +24,7 @@ JobEnded run(std::size_t nodes, const JobConfig& config) {
 
 TEST(JobOfAResNet, ends_in_the_same_weights_and_statistics_on_any_number_of_nodes) {
   TemporaryFolder folder;
-  const auto one = run(1, resnet_job(folder.path()));
+  const auto one = run(1, synthetic_resnet_job(folder.path()));
   PosixFileSystem files;
   const auto weights = read_safetensors(files, one.path).value();
   const auto* const mean = weights.find("bn1.running_mean");
@@ -48,16 +34,16 @@ TEST(JobOfAResNet, ends_in_the_same_weights_and_statistics_on_any_number_of_node
   const auto* const batches = weights.find("layer4.1.bn2.num_batches_tracked");
   ASSERT_NE(batches, nullptr) << "PyTorch wants it";
   EXPECT_EQ(batches->bytes[0], static_cast<std::byte>(one.steps));
-  EXPECT_EQ(run(2, resnet_job(folder.path())).sha256, one.sha256);
-  EXPECT_EQ(run(4, resnet_job(folder.path())).sha256, one.sha256);
+  EXPECT_EQ(run(2, synthetic_resnet_job(folder.path())).sha256, one.sha256);
+  EXPECT_EQ(run(4, synthetic_resnet_job(folder.path())).sha256, one.sha256);
 }
 
 TEST(JobOfAResNet, that_loses_a_node_and_one_that_resumes_end_in_the_same_too) {
   TemporaryFolder folder;
-  const auto expected = run(1, resnet_job(folder.path())).sha256;
+  const auto expected = run(1, synthetic_resnet_job(folder.path())).sha256;
   Cluster cluster(3);
   Recorder recorder;
-  JobRunner runner(*cluster.head, resnet_job(folder.path()), {}, recorder);
+  JobRunner runner(*cluster.head, synthetic_resnet_job(folder.path()), {}, recorder);
   std::thread stopper;
   recorder.at_step = [&](std::uint64_t step) {
     if (step == 5) stopper = std::thread([&] { cluster.nodes[1]->stop(); });
@@ -66,15 +52,16 @@ TEST(JobOfAResNet, that_loses_a_node_and_one_that_resumes_end_in_the_same_too) {
   EXPECT_EQ(runner.run().code(), Code::cancelled);
   stopper.join();
   Recorder again;
-  auto ended =
-      JobRunner(*cluster.head, resnet_job(folder.path()), {.job = 2, .resume = true}, again).run();
+  auto ended = JobRunner(*cluster.head, synthetic_resnet_job(folder.path()),
+                         {.job = 2, .resume = true}, again)
+                   .run();
   ASSERT_TRUE(ended.ok()) << ended.error().message;
   EXPECT_EQ(ended->sha256, expected);
 }
 
 TEST(JobOfAnLstm, over_the_rows_of_images_ends_in_the_same_weights_on_any_number_of_nodes) {
   TemporaryFolder folder;
-  auto config = resnet_job(folder.path());
+  auto config = synthetic_resnet_job(folder.path());
   config.model.name = "lstm";
   config.model.small_images = false;
   config.model.layers = 2;

@@ -13,16 +13,10 @@ namespace troupe::train {
 namespace {
 
 JobConfig synchronized_job(const std::filesystem::path& folder) {
-  auto config = synthetic_job(folder);
-  config.ranks = 4;
-  config.epochs = 1;
-  config.model.name = "resnet18";
-  config.model.hidden = {};
-  config.model.small_images = true;
+  auto config = synthetic_resnet_job(folder);
   config.model.width = 8;
   config.model.synchronized_batch_norm = true;
-  config.data.batch = 32;
-  config.optimizer.lr = 0.02;
+  config.operation.bucket_bytes = 4096;  // many, between which ranks wait
   return config;
 }
 

@@ -70,4 +70,18 @@ JobConfig synthetic_job(const std::filesystem::path& folder) {
   return config;
 }
 
+JobConfig synthetic_resnet_job(const std::filesystem::path& folder) {
+  auto config = synthetic_job(folder);
+  config.ranks = 4;
+  config.epochs = 1;
+  config.model.name = "resnet18";
+  config.model.hidden = {};
+  config.model.small_images = true;
+  config.model.width = 16;
+  config.data.batch = 32;
+  config.optimizer.lr = 0.02;
+  config.operation.bucket_bytes = 1 << 20;
+  return config;
+}
+
 }  // namespace troupe::train
