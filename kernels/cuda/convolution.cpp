@@ -66,7 +66,7 @@ private:
     if (has_bias_)
       TROUPE_TRY(for_each_row(
           stream.handle(), channels_,
-          ChannelSums{batch_, channels_, area_, pass.output_gradient, pass.gradients + bias_}));
+          ChannelSums{{batch_, channels_, area_}, pass.output_gradient, pass.gradients + bias_}));
     if (pass.input_gradient() == nullptr) return {};
     return run(input_gradient_, stream, pass.input_gradient(), pass.parameters + weight_,
                pass.output_gradient);

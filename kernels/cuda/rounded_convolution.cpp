@@ -103,8 +103,9 @@ private:
     if (has_bias_) {
       const ChannelSizes sizes = y_.sizes();
       TROUPE_TRY(for_each_row(stream.handle(), sizes.channels,
-                              ChannelSums{sizes.samples, sizes.channels, sizes.area,
-                                          pass.output_gradient, pass.gradients + bias_offset_}));
+                              ChannelSums{{sizes.samples, sizes.channels, sizes.area},
+                                          pass.output_gradient,
+                                          pass.gradients + bias_offset_}));
     }
     if (pass.input_gradient() == nullptr) return {};
     TROUPE_TRY(round(stream, weight_, pass.parameters + weight_offset_, weight_place_));

@@ -26,8 +26,6 @@ MadeKernel make_activation(Context& context, const KernelRequest& request);
 MadeKernel make_add(Context& context, const KernelRequest& request);
 MadeKernel make_attention(Context& context, const KernelRequest& request);
 MadeKernel make_batch_norm(Context& context, const KernelRequest& request);
-/// In training.
-MadeKernel make_synchronized_batch_norm(Context& context, const KernelRequest& request);
 MadeKernel make_concat(Context& context, const KernelRequest& request);
 MadeKernel make_convolution(Context& context, const KernelRequest& request);
 MadeKernel make_dropout(Context& context, const KernelRequest& request);

@@ -10,194 +10,171 @@
 // Sums over the channels of images [batch, channels, area].
 namespace troupe::kernels::cuda {
 
-/// Where the elements of a channel lie: a run of `area` in each sample.
-struct Scattered {
-  std::size_t area;    ///< floats one after the other
-  std::size_t stride;  ///< floats from one run to the next
-  TROUPE_HOST_DEVICE std::size_t operator()(std::size_t i) const {
-    return i / area * stride + i % area;
+/// Images, and where their channels' values lie: a run of `area` in each sample.
+struct Channels {
+  std::size_t batch, channels, area;
+  /// Of one channel.
+  TROUPE_HOST_DEVICE std::size_t values() const { return batch * area; }
+  /// Value `i` of a channel.
+  TROUPE_HOST_DEVICE std::size_t at(std::size_t channel, std::size_t i) const {
+    return (i / area * channels + channel) * area + i % area;
   }
 };
 
-/// Batch norm of one channel in training, with the ReLU that follows it if there is one.
-struct BatchNormForward {
-  std::size_t batch, channels, area;
-  float epsilon;
+/// What a batch norm in training writes, with the ReLU that follows it if there is one.
+struct BatchNormOutput {
+  Channels images;
   bool relu;
   const float* weight;
   const float* bias;
   const float* x;
   float* y;
   float* means;
-  float* variances;  ///< biased
+  float* variances;  ///< biased of a rank's own batch; unbiased of all ranks', NaN of one value
   float* inverses;
-  TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const Spread spread = Spread::of(group, n, epsilon, /*centered=*/true,
-                                     [&](std::size_t i) { return x[first + at(i)]; });
+  TROUPE_HOST_DEVICE void write(Group& group, std::size_t channel, float mean, float variance,
+                                float inverse) const {
     group.once([&] {
-      means[channel] = spread.mean;
-      variances[channel] = spread.variance;
-      inverses[channel] = spread.inverse;
+      means[channel] = mean;
+      variances[channel] = variance;
+      inverses[channel] = inverse;
     });
     const float w = weight[channel], b = bias[channel];
-    group.each(n, [&](std::size_t i) {
-      const float value = (x[first + at(i)] - spread.mean) * spread.inverse * w + b;
-      y[first + at(i)] = relu && value <= 0.0f ? 0.0f : value;
+    group.each(images.values(), [&](std::size_t i) {
+      const std::size_t at = images.at(channel, i);
+      const float value = (x[at] - mean) * inverse * w + b;
+      y[at] = relu && value <= 0.0f ? 0.0f : value;
     });
   }
 };
 
-/// With z the normalised elements and g = dy where the ReLU was open: dbias = sum of g, dweight =
-/// sum of g z, dx (unless null) = weight / deviation (g - dbias / n - z dweight / n).
-struct BatchNormBackward {
-  std::size_t batch, channels, area;
-  const float* weight;
-  const float* x;
-  const float* y;  ///< with a ReLU, else null
-  const float* means;
-  const float* inverses;
-  const float* dy;
-  float* dx;
-  float* dweight;
-  float* dbias;
+/// Batch norm of one channel by its own batch.
+struct BatchNormForward {
+  BatchNormOutput output;
+  float epsilon;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const float mean = means[channel], inverse = inverses[channel];
-    const auto g = [&](std::size_t i) {
-      const std::size_t element = first + at(i);
-      return y != nullptr && y[element] <= 0.0f ? 0.0f : dy[element];
-    };
-    const auto z = [&](std::size_t i) { return (x[first + at(i)] - mean) * inverse; };
-    const float sum_g = group.sum(n, g);
-    const float sum_gz = group.sum(n, [&](std::size_t i) { return g(i) * z(i); });
-    group.once([&] {
-      dbias[channel] = sum_g;
-      dweight[channel] = sum_gz;
-    });
-    if (dx == nullptr) return;
-    const float count = static_cast<float>(n), factor = weight[channel] * inverse;
-    group.each(n, [&](std::size_t i) {
-      const float value = factor * (g(i) - sum_g / count - z(i) * (sum_gz / count));
-      dx[first + at(i)] = value;
-    });
+    const Spread spread =
+        Spread::of(group, output.images.values(), epsilon, /*centered=*/true,
+                   [&](std::size_t i) { return output.x[output.images.at(channel, i)]; });
+    output.write(group, channel, spread.mean, spread.variance, spread.inverse);
   }
 };
 
 /// What a channel of a rank adds to its sums over all ranks, forward (kernels/internal/
 /// batch_norm_sums.hpp).
 struct BatchNormSumsForward {
-  std::size_t batch, channels, area;
+  Channels images;
   const float* x;
   double* sums;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const auto value = [&](std::size_t i) { return static_cast<double>(x[first + at(i)]); };
+    const std::size_t n = images.values();
+    const auto value = [&](std::size_t i) { return static_cast<double>(x[images.at(channel, i)]); };
     const double sum = group.sum(n, value);
     const double squares = group.sum(n, [&](std::size_t i) { return value(i) * value(i); });
     group.once([&] {
       if (channel == 0) sums[0] = static_cast<double>(n);
       sums[1 + channel] = sum;
-      sums[1 + channels + channel] = squares;
+      sums[1 + images.channels + channel] = squares;
     });
   }
 };
 
-/// BatchNormForward by the sums of all ranks.
+/// Batch norm of one channel by the sums of all ranks.
 struct SynchronizedBatchNormForward {
-  std::size_t batch, channels, area;
+  BatchNormOutput output;
   float epsilon;
-  bool relu;
   const double* sums;
-  const float* weight;
-  const float* bias;
-  const float* x;
-  float* y;
-  float* means;
-  float* variances;  ///< unbiased; NaN of a single value
-  float* inverses;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const double count = sums[0], exact = sums[1 + channel] / count;
-    const double spread = sums[1 + channels + channel] / count - exact * exact;
+    const double count = sums[0], mean = sums[1 + channel] / count;
+    const double spread = sums[1 + output.images.channels + channel] / count - mean * mean;
     const double variance = spread < 0.0 ? 0.0 : spread;
-    const float mean = static_cast<float>(exact);
-    const float inverse =
-        static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(epsilon)));
-    group.once([&] {
-      means[channel] = mean;
-      variances[channel] = static_cast<float>(variance * (count / (count - 1.0)));
-      inverses[channel] = inverse;
-    });
-    const float w = weight[channel], b = bias[channel];
-    group.each(n, [&](std::size_t i) {
-      const float value = (x[first + at(i)] - mean) * inverse * w + b;
-      y[first + at(i)] = relu && value <= 0.0f ? 0.0f : value;
-    });
+    const double inverse = 1.0 / std::sqrt(variance + static_cast<double>(epsilon));
+    output.write(group, channel, static_cast<float>(mean),
+                 static_cast<float>(variance * (count / (count - 1.0))),
+                 static_cast<float>(inverse));
   }
 };
 
-/// The gradients of weight and bias, and what the channel adds to its sums over all ranks,
-/// backward.
-struct BatchNormSumsBackward {
-  std::size_t batch, channels, area;
+/// What the backward pass of a batch norm goes by. With z the normalised elements and g = dy where
+/// the ReLU was open: dx = weight / deviation (g - mean(g) - z mean(g z)).
+struct BatchNormGradient {
+  Channels images;
+  const float* weight;
   const float* x;
   const float* y;  ///< with a ReLU, else null
   const float* means;
   const float* inverses;
   const float* dy;
-  double* sums;
+  float* dx;  ///< or null
+  TROUPE_HOST_DEVICE float g(std::size_t at) const {
+    return y != nullptr && y[at] <= 0.0f ? 0.0f : dy[at];
+  }
+  TROUPE_HOST_DEVICE float z(std::size_t channel, std::size_t at) const {
+    return (x[at] - means[channel]) * inverses[channel];
+  }
+  TROUPE_HOST_DEVICE void write(Group& group, std::size_t channel, float mean_g,
+                                float mean_gz) const {
+    const float factor = weight[channel] * inverses[channel];
+    group.each(images.values(), [&](std::size_t i) {
+      const std::size_t at = images.at(channel, i);
+      dx[at] = factor * (g(at) - mean_g - z(channel, at) * mean_gz);
+    });
+  }
+};
+
+/// dbias = sum of g, dweight = sum of g z, and dx, of one channel by its own batch.
+struct BatchNormBackward {
+  BatchNormGradient gradient;
   float* dweight;
   float* dbias;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const float mean = means[channel], inverse = inverses[channel];
+    const std::size_t n = gradient.images.values();
+    const auto at = [&](std::size_t i) { return gradient.images.at(channel, i); };
+    const float sum_g = group.sum(n, [&](std::size_t i) { return gradient.g(at(i)); });
+    const float sum_gz =
+        group.sum(n, [&](std::size_t i) { return gradient.g(at(i)) * gradient.z(channel, at(i)); });
+    group.once([&] {
+      dbias[channel] = sum_g;
+      dweight[channel] = sum_gz;
+    });
+    if (gradient.dx == nullptr) return;
+    const float count = static_cast<float>(n);
+    gradient.write(group, channel, sum_g / count, sum_gz / count);
+  }
+};
+
+/// dbias and dweight of a rank, and what the channel adds to its sums over all ranks, backward.
+struct BatchNormSumsBackward {
+  BatchNormGradient gradient;
+  float* dweight;
+  float* dbias;
+  double* sums;
+  TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
+    const std::size_t n = gradient.images.values();
     const auto g = [&](std::size_t i) {
-      const std::size_t element = first + at(i);
-      return static_cast<double>(y != nullptr && y[element] <= 0.0f ? 0.0f : dy[element]);
+      return static_cast<double>(gradient.g(gradient.images.at(channel, i)));
     };
     const double sum_g = group.sum(n, g);
     const double sum_gz = group.sum(n, [&](std::size_t i) {
-      return g(i) * static_cast<double>((x[first + at(i)] - mean) * inverse);
+      return g(i) * static_cast<double>(gradient.z(channel, gradient.images.at(channel, i)));
     });
     group.once([&] {
       if (channel == 0) sums[0] = static_cast<double>(n);
       sums[1 + channel] = sum_g;
-      sums[1 + channels + channel] = sum_gz;
+      sums[1 + gradient.images.channels + channel] = sum_gz;
       dbias[channel] = static_cast<float>(sum_g);
       dweight[channel] = static_cast<float>(sum_gz);
     });
   }
 };
 
-/// BatchNormBackward's dx by the sums of all ranks.
+/// dx by the sums of all ranks.
 struct SynchronizedBatchNormBackward {
-  std::size_t batch, channels, area;
+  BatchNormGradient gradient;
   const double* sums;
-  const float* weight;
-  const float* x;
-  const float* y;  ///< with a ReLU, else null
-  const float* means;
-  const float* inverses;
-  const float* dy;
-  float* dx;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const std::size_t n = batch * area, first = channel * area;
-    const Scattered at{area, channels * area};
-    const float mean = means[channel], inverse = inverses[channel];
-    const float factor = weight[channel] * inverse;
-    const float mean_g = static_cast<float>(sums[1 + channel] / sums[0]);
-    const float mean_gz = static_cast<float>(sums[1 + channels + channel] / sums[0]);
-    group.each(n, [&](std::size_t i) {
-      const std::size_t element = first + at(i);
-      const float g = y != nullptr && y[element] <= 0.0f ? 0.0f : dy[element];
-      dx[element] = factor * (g - mean_g - (x[element] - mean) * inverse * mean_gz);
-    });
+    gradient.write(group, channel, static_cast<float>(sums[1 + channel] / sums[0]),
+                   static_cast<float>(sums[1 + gradient.images.channels + channel] / sums[0]));
   }
 };
 
@@ -236,13 +213,12 @@ struct BatchNormStatistics {
 
 /// The sum of each channel of images: the gradient of a convolution's bias.
 struct ChannelSums {
-  std::size_t batch, channels, area;
+  Channels images;
   const float* x;
   float* sums;
   TROUPE_HOST_DEVICE void operator()(Group& group, std::size_t channel) const {
-    const Scattered at{area, channels * area};
     const float sum =
-        group.sum(batch * area, [&](std::size_t i) { return x[channel * area + at(i)]; });
+        group.sum(images.values(), [&](std::size_t i) { return x[images.at(channel, i)]; });
     group.once([&] { sums[channel] = sum; });
   }
 };
