@@ -7,6 +7,7 @@
 #include "kernels/instruction_set.hpp"
 #include "kernels/models.hpp"
 #include "kernels/workspace.hpp"
+#include "tests/kernels/patterned_batch.hpp"
 
 namespace troupe::kernels {
 namespace {
@@ -43,18 +44,7 @@ protected:
     constexpr std::int64_t kBatch = 8;
     Workspace workspace = Workspace::create(model, options).value();
     const Parameters parameters = Parameters::initialized(model, 2).value();
-    const bool ids = model.input_dtype() == DType::i32;
-    Tensor samples =
-        Tensor::allocate(ids ? DType::i32 : DType::u8, model.input().with_first(kBatch)).value();
-    for (std::size_t i = 0; i < samples.elements(); ++i) {
-      if (ids)
-        samples.data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7 % 50);
-      else
-        samples.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 37 % 251);
-    }
-    Tensor labels = Tensor::allocate(DType::i32, {kBatch * model.labels_per_sample()}).value();
-    for (std::size_t i = 0; i < labels.elements(); ++i)
-      labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
+    const auto [samples, labels] = patterned_batch(model, kBatch);
     Gradient gradient;
     gradient.values.resize(model.flat_size());
     gradient.loss = workspace

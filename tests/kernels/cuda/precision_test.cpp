@@ -15,6 +15,7 @@
 #include "kernels/short_floats.hpp"
 #include "kernels/workspace.hpp"
 #include "tests/kernels/device_network.hpp"
+#include "tests/kernels/patterned_batch.hpp"
 
 namespace troupe::kernels {
 namespace {
@@ -188,18 +189,7 @@ protected:
     Workspace workspace =
         Workspace::create(model, {.device = test_device().value(), .precision = precision}).value();
     const Parameters parameters = Parameters::initialized(model, 2).value();
-    const bool ids = model.input_dtype() == DType::i32;
-    Tensor samples =
-        Tensor::allocate(ids ? DType::i32 : DType::u8, model.input().with_first(kBatch)).value();
-    for (std::size_t i = 0; i < samples.elements(); ++i) {
-      if (ids)
-        samples.data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7 % 50);
-      else
-        samples.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 37 % 251);
-    }
-    Tensor labels = Tensor::allocate(DType::i32, {kBatch * model.labels_per_sample()}).value();
-    for (std::size_t i = 0; i < labels.elements(); ++i)
-      labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
+    const auto [samples, labels] = patterned_batch(model, kBatch);
     std::vector<float> gradients(model.flat_size());
     EXPECT_TRUE(workspace.forward_backward(parameters, samples, labels, gradients).ok());
     return gradients;
