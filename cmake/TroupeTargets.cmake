@@ -94,6 +94,7 @@ function(troupe_test name)
       TEST ${name}
       PROPERTY ENVIRONMENT_MODIFICATION
                "ASAN_OPTIONS=path_list_append:allocator_may_return_null=1"
+               "LSAN_OPTIONS=path_list_append:suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp"
                "TSAN_OPTIONS=path_list_append:allocator_may_return_null=1")
   endif()
 endfunction()

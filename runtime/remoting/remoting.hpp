@@ -25,7 +25,8 @@ struct Options {
   NodeId node;                                        ///< required: the same as the transport's
   std::size_t threads = 2;                            ///< of CAF's scheduler
   Duration lookup_timeout = std::chrono::seconds(5);  ///< default for lookup and spawn
-  bool run_inline = true;  ///< run short actors on the thread where their message arrives
+  bool run_inline = true;        ///< run short actors on the thread where their message arrives
+  const Clock* clock = nullptr;  ///< measures how long those actors run; null: the machine's
   /// Told, on any thread, of a message that could not be sent (a type that was not added to the
   /// configuration, a message too large, a peer whose queue stayed full). A request gets the error
   /// as its response too.

@@ -46,7 +46,8 @@ Endpoint::Endpoint(caf::actor_system& system, transport::Transport& transport,
       warn_(options.warn),
       proxies_(system, *this),
       context_(&system),
-      unit_(system, proxies_, transport, clock_, options.run_inline),
+      unit_(system, proxies_, transport, options.clock != nullptr ? *options.clock : steady_clock_,
+            options.run_inline),
       reader_(system) {
   context_.proxy_registry_ptr(&proxies_);
 }

@@ -153,7 +153,7 @@ private:
   const NodeId node_;
   const caf::node_id caf_node_;
   const std::function<void(const std::string&)> warn_;
-  SteadyClock clock_;
+  SteadyClock steady_clock_;
   caf::proxy_registry proxies_;
   caf::scoped_execution_unit context_;  ///< what (de)serializing needs; shared, never changed
   InlineUnit unit_;

@@ -58,6 +58,11 @@ private:
   Calls::Done done_;
 };
 
+bool ended(const caf::actor& actor) {
+  return caf::actor_cast<caf::abstract_actor*>(actor)->getf(
+      caf::abstract_actor::is_terminated_flag);
+}
+
 }  // namespace
 
 void end_actor(const caf::actor& actor) {
@@ -69,17 +74,21 @@ Status Endpoint::register_name(const std::string& name, const caf::actor& actor)
   if (actor == nullptr)
     return Error{Code::invalid_argument,
                  fmt::format("the actor to register as '{}' is null", name)};
+  caf::actor replaced;  // let go of without the lock
   {
     MutexLock lock(mutex_);
     if (!running_)
       return Error{Code::failed_precondition,
                    fmt::format("'{}' cannot be registered: this node's actors were stopped", name)};
-    if (!names_.emplace(name, actor).second)
+    auto& named = names_[name];
+    if (named != nullptr && !ended(named))
       return Error{
           Code::already_exists,
           fmt::format("an actor is registered as '{}' already; unregister it first", name)};
+    replaced = std::exchange(named, actor);
   }
   const auto id = actor.id();
+  // Those who monitor the actor may hear of its end before this does: hence ended().
   caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([weak = weak_from_this(), name, id] {
     if (const auto self = weak.lock(); self != nullptr) self->forget_name(name, id);
   });
@@ -99,7 +108,7 @@ void Endpoint::forget_name(const std::string& name, caf::actor_id actor) {
 caf::actor Endpoint::find_name(const std::string& name) const {
   MutexLock lock(mutex_);
   const auto found = names_.find(name);
-  return found != names_.end() ? found->second : caf::actor{};
+  return found != names_.end() && !ended(found->second) ? found->second : caf::actor{};
 }
 
 std::uint64_t Endpoint::lookup(NodeId node, const std::string& name, Calls::Done done) {

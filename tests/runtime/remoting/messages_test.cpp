@@ -224,6 +224,23 @@ TEST_P(Messages, ANameGoesWithItsActor) {
   EXPECT_TRUE(b.remoting->register_name("brief", b.system().spawn(echo)).ok());
 }
 
+TEST_P(Messages, ANameIsFreeBeforeAnybodyHearsOfItsActorsEnd) {
+  const auto actor = b.system().spawn(echo);
+  ASSERT_TRUE(b.remoting->register_name("brief", actor).ok());
+  const auto next = b.system().spawn(echo);
+  std::promise<std::pair<Code, Status>> heard;
+  // What is attached last is told first.
+  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([&] {
+    const auto found = b.remoting->lookup(b.id, "brief", kPatience).code();
+    heard.set_value({found, b.remoting->register_name("brief", next)});
+  });
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  const auto [found, registered] = heard.get_future().get();
+  EXPECT_EQ(found, Code::not_found);
+  EXPECT_TRUE(registered.ok()) << to_string(registered.error());
+  EXPECT_EQ(a.remoting->lookup(b.id, "brief", kPatience).value().id(), next.id());
+}
+
 TEST_P(Messages, ALookupOnANodeThatNobodyKnowsIsUnavailable) {
   const auto found = a.remoting->lookup(NodeId::random(), "x", kPatience);
   EXPECT_EQ(found.code(), Code::unavailable);
@@ -317,11 +334,13 @@ TEST(RunInline, AnActorThatBlocksWhereItRunsIsOvertaken) {
 }
 
 TEST(RunInline, AnActorRunsWhereItsMessageArrivesUnlessThatIsSwitchedOff) {
+  const ManualClock still;
   for (const bool inline_on : {true, false}) {
     RemotingFixture nodes{Network::fake};
     auto& a = nodes.add("a");
     Options options;
     options.run_inline = inline_on;
+    options.clock = &still;  // or a busy machine makes any actor slow
     auto& b = nodes.add("b", std::move(options));
     const auto remote = reach(a, b, b.system().spawn(echo));
     caf::scoped_actor self{a.system()};
