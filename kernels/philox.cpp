@@ -28,12 +28,10 @@ Philox::Block Philox::block(Key key, Block counter) noexcept {
   return {words.word[0], words.word[1], words.word[2], words.word[3]};
 }
 
-Philox::Philox(std::uint64_t seed, std::initializer_list<std::uint64_t> stream) noexcept
-    : key_{low(seed), high(seed)} {
-  for (std::uint64_t part : stream) {
-    const Block derived = block(key_, {low(part), high(part), kPhiloxName, 0});
-    key_ = {derived[0], derived[1]};
-  }
+Philox::Philox(std::uint64_t seed, std::initializer_list<std::uint64_t> stream) noexcept {
+  PhiloxKey key = philox_key(seed);
+  for (const std::uint64_t part : stream) key = philox_key(key, part);
+  key_ = {key.word[0], key.word[1]};
 }
 
 std::uint32_t Philox::next() noexcept {

@@ -13,6 +13,7 @@
 #include "kernels/internal/loss.hpp"
 #include "kernels/internal/network.hpp"
 #include "kernels/internal/pass_memory.hpp"
+#include "kernels/internal/recorded_pass.hpp"
 
 namespace troupe::kernels {
 
@@ -93,6 +94,13 @@ struct Workspace::State {
         pixels(pixel_tables(options)),
         memory(std::move(the_memory)) {}
 
+  struct Cached {
+    std::int64_t batch;
+    Mode mode;
+    Network network;
+    RecordedPass pass;
+  };
+
   Status check_parameters(const Parameters& parameters) const;
   Status check_input(const Tensor& input) const;
   Status check_images(const Tensor& images) const;
@@ -101,12 +109,12 @@ struct Workspace::State {
     return std::clamp<std::int64_t>(kEvaluationRows / model.labels_per_sample(), 1,
                                     kEvaluationBatch);
   }
-  Result<Network*> network(std::int64_t batch, Mode mode);
+  Result<Cached*> network(std::int64_t batch, Mode mode);
   /// Writes the samples from `first` on as `net` takes them.
   void load(const Tensor& images, std::int64_t first, Network& net, std::byte* to) const;
-  Status forward(Network& net, const float* parameters, const Tensor& images, std::int64_t first,
-                 const StepOptions& step = {});
-  Status run_step(Network& net, const Parameters& parameters, const Tensor& images,
+  /// Those from `first` on, on their way to the network's input.
+  Status send_samples(Network& net, const Tensor& images, std::int64_t first);
+  Status run_step(Cached& entry, const Parameters& parameters, const Tensor& images,
                   std::span<float> gradients, const StepOptions& step);
   Status run_evaluation(const Parameters& parameters, const Tensor& images, LossStats& stats);
   Status run_prediction(const Parameters& parameters, const Tensor& images, std::span<float> out);
@@ -119,13 +127,9 @@ struct Workspace::State {
   Model model;
   WorkspaceOptions options;
   std::unique_ptr<LossFunction> loss;
-  struct Cached {
-    std::int64_t batch;
-    Mode mode;
-    Network network;
-  };
   std::vector<PixelTable> pixels;  ///< one, or one a channel
   PassMemory memory;
+  PassStatistics statistics;
   std::list<Cached> cached;  ///< last used first
 };
 
@@ -175,20 +179,22 @@ Status Workspace::State::check_images(const Tensor& images) const {
   return {};
 }
 
-Result<Network*> Workspace::State::network(std::int64_t batch, Mode mode) {
+Result<Workspace::State::Cached*> Workspace::State::network(std::int64_t batch, Mode mode) {
   const auto found = std::ranges::find_if(
       cached, [&](const auto& entry) { return entry.batch == batch && entry.mode == mode; });
   if (found != cached.end()) {
     cached.splice(cached.begin(), cached, found);
-    return &cached.front().network;
+    return &cached.front();
   }
   if (cached.size() == kNetworksKept) cached.pop_back();
   TROUPE_ASSIGN(Network created,
                 Network::create(model, batch,
                                 {options.device, options.kernels, options.threads, mode, false,
                                  &memory.stream(), options.precision}));
-  cached.push_front({batch, mode, std::move(created)});
-  return &cached.front().network;
+  // Sums over ranks are the host's, in the middle of a pass.
+  cached.push_front(
+      {batch, mode, std::move(created), RecordedPass(rank_sums(model).calls == 0, statistics)});
+  return &cached.front();
 }
 
 void Workspace::State::load(const Tensor& images, std::int64_t first, Network& net,
@@ -211,22 +217,25 @@ void Workspace::State::load(const Tensor& images, std::int64_t first, Network& n
   }
 }
 
-Status Workspace::State::forward(Network& net, const float* parameters, const Tensor& images,
-                                 std::int64_t first, const StepOptions& step) {
+Status Workspace::State::send_samples(Network& net, const Tensor& images, std::int64_t first) {
   TROUPE_ASSIGN(std::byte* const staged, memory.stage_input(net));
   load(images, first, net, staged);
-  TROUPE_TRY(memory.send_input(net));
-  return net.forward(parameters, step.key, step.sum_over_ranks);
+  return memory.send_input(net);
 }
 
-Status Workspace::State::run_step(Network& net, const Parameters& parameters, const Tensor& images,
+Status Workspace::State::run_step(Cached& entry, const Parameters& parameters, const Tensor& images,
                                   std::span<float> gradients, const StepOptions& step) {
+  Network& net = entry.network;
   TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
   TROUPE_ASSIGN(float* const to, memory.begin_gradients(gradients));
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
-  TROUPE_TRY(forward(net, weights, images, 0, step));
-  TROUPE_TRY(memory.enqueue_loss(net, *loss, labels, images.shape()[0],
-                                 net.output_gradient().data(), step.loss_scale));
+  TROUPE_ASSIGN(const PassValues* const values, memory.send_values(step));
+  TROUPE_TRY(send_samples(net, images, 0));
+  const auto pass = [&](const GradientEnqueued& enqueued) -> Status {
+    TROUPE_TRY(net.forward(weights, &values->key, step.sum_over_ranks));
+    TROUPE_TRY(memory.enqueue_loss(net, *loss, labels, images.shape()[0], &values->loss_scale));
+    return net.backward(weights, to, enqueued, step.sum_over_ranks);
+  };
   if (options.device.backend().is_host()) {
     // Final when said so.
     GradientEnqueued enqueued;
@@ -235,11 +244,10 @@ Status Workspace::State::run_step(Network& net, const Parameters& parameters, co
         step.ready(parameter);
         return Status();
       };
-    return net.backward(weights, to, enqueued, step.sum_over_ranks);
+    return pass(enqueued);
   }
-  TROUPE_TRY(net.backward(
-      weights, to, [&](const ParameterInfo& parameter) { return memory.bring_gradient(parameter); },
-      step.sum_over_ranks));
+  TROUPE_TRY(entry.pass.enqueue(memory, {weights, to, labels}, pass));
+  TROUPE_TRY(memory.bring_loss());
   return memory.deliver_gradients(step.ready);
 }
 
@@ -251,11 +259,14 @@ Status Workspace::State::run_evaluation(const Parameters& parameters, const Tens
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
   for (std::int64_t first = 0; first < samples; first += most) {
     const std::int64_t batch = std::min(most, samples - first);
-    TROUPE_ASSIGN(Network* const net, network(batch, Mode::inference));
-    TROUPE_TRY(forward(*net, weights, images, first));
+    TROUPE_ASSIGN(Cached* const entry, network(batch, Mode::inference));
+    Network& net = entry->network;
+    TROUPE_TRY(send_samples(net, images, first));
+    TROUPE_TRY(net.forward(weights));
     TROUPE_TRY(memory.enqueue_loss(
-        *net, *loss, labels + static_cast<std::size_t>(first) * loss->bytes_per_sample(), batch,
-        nullptr, 1.0f));
+        net, *loss, labels + static_cast<std::size_t>(first) * loss->bytes_per_sample(), batch,
+        nullptr));
+    TROUPE_TRY(memory.bring_loss());
     TROUPE_TRY(memory.settle());
     stats += memory.loss();
   }
@@ -269,11 +280,13 @@ Status Workspace::State::run_prediction(const Parameters& parameters, const Tens
   TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
   for (std::int64_t first = 0; first < samples; first += most) {
     const std::int64_t batch = std::min(most, samples - first);
-    TROUPE_ASSIGN(Network* const net, network(batch, Mode::inference));
-    TROUPE_TRY(forward(*net, weights, images, first));
-    TROUPE_TRY(memory.bring_output(*net, out.data()));
+    TROUPE_ASSIGN(Cached* const entry, network(batch, Mode::inference));
+    Network& net = entry->network;
+    TROUPE_TRY(send_samples(net, images, first));
+    TROUPE_TRY(net.forward(weights));
+    TROUPE_TRY(memory.bring_output(net, out.data()));
     TROUPE_TRY(memory.settle());
-    out = out.subspan(net->output().size());
+    out = out.subspan(net.output().size());
   }
   return {};
 }
@@ -288,6 +301,10 @@ const Model& Workspace::model() const noexcept {
 }
 const WorkspaceOptions& Workspace::options() const noexcept {
   return state_->options;
+}
+
+const PassStatistics& Workspace::statistics() const noexcept {
+  return state_->statistics;
 }
 
 Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
@@ -318,8 +335,8 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
                  fmt::format("model '{}' has synchronized batch norms, whose passes need "
                              "StepOptions::sum_over_ranks",
                              model().name())};
-  TROUPE_ASSIGN(Network* const net, state_->network(batch, Mode::training));
-  TROUPE_TRY(state_->settled(state_->run_step(*net, parameters, images, gradients, step)));
+  TROUPE_ASSIGN(State::Cached* const entry, state_->network(batch, Mode::training));
+  TROUPE_TRY(state_->settled(state_->run_step(*entry, parameters, images, gradients, step)));
   return state_->memory.loss();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/compute_device.hpp"
@@ -69,6 +70,15 @@ struct StepOptions {
   SumOverRanks sum_over_ranks = {};
 };
 
+/// How training passes were given to a device other than the host.
+struct PassStatistics {
+  std::uint64_t passes = 0;
+  /// Of them as what was recorded of one before, which takes the host a few calls.
+  std::uint64_t replayed = 0;
+  /// Why the last pass that was to be recorded was not; empty if none was in the way.
+  std::string not_recorded = {};
+};
+
 /// What one rank needs to run a model: activations, cached primitives, packed weights.
 ///
 /// The result of a pass depends only on the parameters, the samples and the options: not on what
@@ -117,6 +127,7 @@ public:
 
   const Model& model() const noexcept;
   const WorkspaceOptions& options() const noexcept;
+  const PassStatistics& statistics() const noexcept;
 
 private:
   struct State;

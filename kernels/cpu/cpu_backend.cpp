@@ -80,7 +80,7 @@ public:
   }
   Status compute_loss(Stream&, const LossPass& pass) override {
     *pass.stats = pass.loss.compute_scaled(pass.labels, pass.samples, pass.outputs, pass.gradient,
-                                           pass.gradient_scale);
+                                           pass.gradient != nullptr ? *pass.gradient_scale : 1.0f);
     return {};
   }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/cpu/internal/portable.hpp"
+#include "kernels/internal/dropout_key.hpp"
 #include "kernels/internal/wide_loop.hpp"
 #include "kernels/internal/wide_math.hpp"
 #include "kernels/philox.hpp"
@@ -47,7 +48,7 @@ public:
   }
 
   Status forward(const ForwardPass& pass) override {
-    draw(pass.key);
+    draw(pass.key != nullptr ? *pass.key : PassKey());
     apply(pass.input(), pass.output);
     return {};
   }
@@ -58,12 +59,11 @@ public:
   }
 
 private:
-  static constexpr std::uint64_t kStream = 0x64726f706f757421;  // "dropout!"
   /// Floats that are not worth a thread.
   static constexpr std::size_t kLeast = 1 << 12;
 
   void draw(const PassKey& key) {
-    const Philox stream(key.seed, {kStream, key.step, key.rank, layer_});
+    const Philox stream(key.seed, {kDropoutStream, key.step, key.rank, layer_});
     const float kept = 1.0f / (1.0f - probability_);
     // Runs begin at multiples of 16, so at a block of four numbers.
     parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {

@@ -77,7 +77,7 @@ Context::~Context() {
   cudnn_.reset();
 }
 
-Result<std::unique_ptr<Context>> Context::open(int ordinal, std::optional<EngineFile> engines) {
+Result<std::unique_ptr<Context>> Context::open(int ordinal, ContextOptions options) {
   const DeviceScope scope(ordinal);
   TROUPE_TRY(scope.status());
   std::unique_ptr<Context> context(new Context(ordinal));
@@ -85,8 +85,9 @@ Result<std::unique_ptr<Context>> Context::open(int ordinal, std::optional<Engine
   TROUPE_TRY(check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties"));
   context->model_ = fmt::format("{} ({}.{})", properties.name, properties.major, properties.minor);
   context->compute_capability_ = properties.major;
-  if (engines) context->engines_fingerprint_ = engines->fingerprint();
-  context->engines_ = std::move(engines);
+  if (options.engines) context->engines_fingerprint_ = options.engines->fingerprint();
+  context->engines_ = std::move(options.engines);
+  context->graphs_ = options.graphs;
   cublasLtHandle_t blas = nullptr;
   TROUPE_TRY(check(cublasLtCreate(&blas), "cublasLtCreate"));
   context->blas_.reset(blas);

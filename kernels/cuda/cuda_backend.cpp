@@ -81,25 +81,32 @@ private:
   const std::unique_ptr<Context> context_;
 };
 
+/// What a variable of the environment says, "0" or "1"; nothing if it is not there.
+Result<std::optional<bool>> switch_of_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  const std::string_view text = value == nullptr ? "" : value;
+  if (text == "") return std::optional<bool>();
+  if (text == "0" || text == "1") return std::optional(text == "1");
+  return Error{Code::invalid_argument, fmt::format("{} is \"{}\", but must be 0 or 1", name, text)};
+}
+
 /// TROUPE_CUDA_ENGINES names the file of engines, if there is to be one; TROUPE_CUDA_MEASURE=1 lets
-/// what it does not have be measured.
-Result<std::optional<EngineFile>> engines_of_environment() {
+/// what it does not have be measured. TROUPE_CUDA_GRAPHS=0 has all passes enqueued kernel by
+/// kernel.
+Result<ContextOptions> options_of_environment() {
+  ContextOptions options;
   const char* const path = std::getenv("TROUPE_CUDA_ENGINES");
-  const char* const measure = std::getenv("TROUPE_CUDA_MEASURE");
-  const std::string_view wanted = measure == nullptr ? "" : measure;
-  if (wanted != "" && wanted != "0" && wanted != "1")
+  TROUPE_ASSIGN(const auto measure, switch_of_environment("TROUPE_CUDA_MEASURE"));
+  TROUPE_ASSIGN(const auto graphs, switch_of_environment("TROUPE_CUDA_GRAPHS"));
+  options.graphs = graphs.value_or(true);
+  if (path != nullptr && *path != '\0') {
+    TROUPE_ASSIGN(options.engines, EngineFile::open({path, measure.value_or(false)}));
+  } else if (measure.value_or(false)) {
     return Error{Code::invalid_argument,
-                 fmt::format("TROUPE_CUDA_MEASURE is \"{}\", but must be 0 or 1", wanted)};
-  if (path == nullptr || *path == '\0') {
-    if (wanted == "1")
-      return Error{
-          Code::invalid_argument,
-          "TROUPE_CUDA_MEASURE is 1, but no file is named that keeps what is measured; set "
-          "TROUPE_CUDA_ENGINES"};
-    return std::optional<EngineFile>();
+                 "TROUPE_CUDA_MEASURE is 1, but no file is named that keeps what is measured; set "
+                 "TROUPE_CUDA_ENGINES"};
   }
-  TROUPE_ASSIGN(EngineFile file, EngineFile::open({path, wanted == "1"}));
-  return std::optional(std::move(file));
+  return options;
 }
 
 }  // namespace
@@ -115,8 +122,8 @@ Result<std::shared_ptr<Backend>> make_backend(std::uint32_t ordinal) {
         fmt::format("there is no {}: this process sees {} CUDA device{}, counted from 0; "
                     "see nvidia-smi, and CUDA_VISIBLE_DEVICES",
                     to_string(DeviceName{Device::cuda, ordinal}), count, count == 1 ? "" : "s")};
-  TROUPE_ASSIGN(auto engines, engines_of_environment());
-  TROUPE_ASSIGN(auto context, Context::open(static_cast<int>(ordinal), std::move(engines)));
+  TROUPE_ASSIGN(auto options, options_of_environment());
+  TROUPE_ASSIGN(auto context, Context::open(static_cast<int>(ordinal), std::move(options)));
   return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(ordinal, std::move(context)));
 }
 

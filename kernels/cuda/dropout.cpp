@@ -1,11 +1,12 @@
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cuda/internal/backend.hpp"
 #include "kernels/cuda/internal/cuda_kernel.hpp"
 #include "kernels/cuda/internal/elementwise_bodies.hpp"
 #include "kernels/cuda/internal/launch.hpp"
-#include "kernels/philox.hpp"
+#include "runtime/memory/buffer.hpp"
 
 namespace troupe::kernels::cuda {
 
@@ -29,34 +30,40 @@ public:
             .alias = identity_};
   }
 
-private:
-  static constexpr std::uint64_t kStream = 0x64726f706f757421;  // "dropout!"
+  Status make_key_memory() {
+    if (identity_) return {};
+    TROUPE_ASSIGN(key_, context().allocate(sizeof(PhiloxKey)));
+    return {};
+  }
 
+private:
   Status enqueue_forward(const ForwardPass& pass, CudaStream& stream) override {
-    key_ = Philox(pass.key.seed, {kStream, pass.key.step, pass.key.rank, layer_}).key();
+    TROUPE_TRY(for_each(stream.handle(), 1, DropoutKey{pass.key, layer_, key()}));
     return apply(stream, pass.input(), pass.output);
   }
   Status enqueue_backward(const BackwardPass& pass, CudaStream& stream) override {
     if (pass.input_gradient() == nullptr) return {};
     return apply(stream, pass.output_gradient, pass.input_gradient());
   }
-  Status apply(CudaStream& stream, const float* from, float* to) const {
+  PhiloxKey* key() { return reinterpret_cast<PhiloxKey*>(key_.data()); }
+  Status apply(CudaStream& stream, const float* from, float* to) {
     const std::size_t n = output_.floats;
-    return for_each(
-        stream.handle(), (n + Dropout4::kElements - 1) / Dropout4::kElements,
-        Dropout4{from, to, n, key_[0], key_[1], probability_, 1.0f / (1.0f - probability_)});
+    return for_each(stream.handle(), (n + Dropout4::kElements - 1) / Dropout4::kElements,
+                    Dropout4{from, to, n, key(), probability_, 1.0f / (1.0f - probability_)});
   }
 
   std::size_t layer_;
   float probability_;
   bool identity_;
-  Philox::Key key_{};  ///< of the last forward pass
+  Buffer key_;  ///< of the last forward pass
 };
 
 }  // namespace
 
 MadeKernel make_dropout(Context& context, const KernelRequest& request) {
-  return MadeKernel(std::make_unique<DropoutKernel>(context, request));
+  auto kernel = std::make_unique<DropoutKernel>(context, request);
+  TROUPE_TRY(kernel->make_key_memory());
+  return MadeKernel(std::move(kernel));
 }
 
 }  // namespace troupe::kernels::cuda

@@ -53,7 +53,7 @@ Status compute_loss(CudaStream& stream, const LossPass& pass) {
       break;
   }
   const std::size_t outputs = rows * static_cast<std::size_t>(pass.loss.outputs_per_label());
-  if (pass.gradient != nullptr && pass.gradient_scale != 1.0f)
+  if (pass.gradient != nullptr)
     TROUPE_TRY(for_each(stream.handle(), outputs, Scale{pass.gradient, pass.gradient_scale}));
   LossStats& stats = *pass.stats;  // the device's: only its places are taken
   return for_each(stream.handle(), 1,

@@ -25,6 +25,13 @@ public:
   virtual Status synchronize() = 0;
 };
 
+/// Work that a stream kept, to be enqueued again and again as one. What its kernels use (their
+/// descriptors, their memory) outlives it.
+class Recording {
+public:
+  virtual ~Recording() = default;
+};
+
 /// Work of a device that is done in order: what is enqueued runs after what was enqueued before,
 /// and later than the call. What it reads and writes, on the host too, is left alone until the
 /// stream, or an event after it, was synchronized with. On the CPU all is done when a call returns.
@@ -44,6 +51,18 @@ public:
   virtual Status wait(const Event& event) = 0;
   /// Returns when all is done.
   virtual Status synchronize() = 0;
+
+  /// Whether it can keep work. The three below are for those that can.
+  virtual bool can_record() const noexcept { return false; }
+  /// From now on what is enqueued is kept, and not done. That may be kernels, and copies and zeros
+  /// within the device's memory; all else, events and the host's memory, is an error until
+  /// end_recording().
+  virtual Status begin_recording();
+  /// What was kept; null if nothing was. With an error it is lost. Either way the stream goes on as
+  /// before begin_recording().
+  virtual Result<std::unique_ptr<Recording>> end_recording();
+  /// What a stream of this device kept; it outlives its being done.
+  virtual Status enqueue(Recording& recording);
 };
 
 /// One call of a loss. Pointers are the device's.
@@ -52,9 +71,9 @@ struct LossPass {
   const std::byte* labels;   ///< as LossFunction::labels has them
   std::int64_t samples;
   const float* outputs;
-  float* gradient;       ///< or null
-  float gradient_scale;  ///< that the gradient is multiplied by
-  LossStats* stats;      ///< where the result goes
+  float* gradient;              ///< or null
+  const float* gradient_scale;  ///< that the gradient is multiplied by
+  LossStats* stats;             ///< where the result goes
 };
 
 /// What computes: a kind of device's kernels, memory and streams. One for each open device.

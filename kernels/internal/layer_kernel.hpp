@@ -47,8 +47,8 @@ struct ForwardPass {
   std::span<const float* const> inputs;
   const float* parameters;  ///< all of the model's
   float* output;
-  PassKey key = {};
-  Stream* stream = nullptr;  ///< where it is done; on the CPU nobody looks at it
+  const PassKey* key = nullptr;  ///< the device's; null: PassKey()
+  Stream* stream = nullptr;      ///< where it is done; on the CPU nobody looks at it
   /// What forward_sums() gave, summed over all ranks; the device's.
   const double* sums_over_ranks = nullptr;
 

@@ -434,7 +434,7 @@ Result<std::span<const double>> Network::sum_over_ranks(std::size_t count,
   return std::span<const double>(back, count);
 }
 
-Status Network::forward(const float* parameters, const PassKey& key, const SumOverRanks& sum) {
+Status Network::forward(const float* parameters, const PassKey* key, const SumOverRanks& sum) {
   std::vector<const float*> inputs;
   for (Step& step : steps_) {
     if (step.kernel->traits().alias) continue;

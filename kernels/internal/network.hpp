@@ -73,8 +73,9 @@ public:
   /// Bytes that kernels share for what they need during a call.
   std::size_t scratch_bytes() const noexcept { return scratch_->size(); }
 
-  /// `sum` is needed if rank_sums() says so, in training.
-  Status forward(const float* parameters, const PassKey& key = {}, const SumOverRanks& sum = {});
+  /// `key` as ForwardPass has it. `sum` is needed if rank_sums() says so, in training.
+  Status forward(const float* parameters, const PassKey* key = nullptr,
+                 const SumOverRanks& sum = {});
 
   /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
   /// after it (if it was asked for): row-major. Training only.

@@ -36,6 +36,7 @@ Result<PassMemory> PassMemory::create(const ComputeDevice& device, const Model& 
   TROUPE_ASSIGN(memory.compute_, memory.backend().make_stream());
   TROUPE_ASSIGN(memory.returns_, memory.backend().make_stream());
   if (!memory.on_host()) {
+    TROUPE_ASSIGN(memory.device_values_, memory.backend().allocate(sizeof(PassValues)));
     TROUPE_ASSIGN(memory.device_loss_, memory.backend().allocate(sizeof(LossStats)));
   }
   return memory;
@@ -75,19 +76,29 @@ Result<const std::byte*> PassMemory::send_labels(const LossFunction& loss) {
   return static_cast<const std::byte*>(labels_.data());
 }
 
+Result<const PassValues*> PassMemory::send_values(const StepOptions& step) {
+  *values_ = {step.key, step.loss_scale};
+  if (on_host()) return const_cast<const PassValues*>(values_.get());
+  TROUPE_TRY(compute_->copy(device_values_.data(), values_.get(), sizeof(PassValues)));
+  return const_cast<const PassValues*>(start_of<PassValues>(device_values_));
+}
+
 Status PassMemory::bring_output(const Network& network, float* host) {
   const auto output = network.output();
   return compute_->copy(host, output.data(), output.size_bytes());
 }
 
-Status PassMemory::enqueue_loss(const Network& network, const LossFunction& loss,
-                                const std::byte* labels, std::int64_t samples, float* gradient,
-                                float gradient_scale) {
+Status PassMemory::enqueue_loss(Network& network, const LossFunction& loss, const std::byte* labels,
+                                std::int64_t samples, const float* scale) {
+  float* const gradient = scale != nullptr ? network.output_gradient().data() : nullptr;
   LossStats* const stats = on_host() ? loss_.get() : start_of<LossStats>(device_loss_);
-  TROUPE_TRY(backend().compute_loss(*compute_, {loss, labels, samples, network.output().data(),
-                                                gradient, gradient_scale, stats}));
+  return backend().compute_loss(
+      *compute_, {loss, labels, samples, network.output().data(), gradient, scale, stats});
+}
+
+Status PassMemory::bring_loss() {
   if (on_host()) return {};
-  return compute_->copy(loss_.get(), stats, sizeof(LossStats));
+  return compute_->copy(loss_.get(), device_loss_.data(), sizeof(LossStats));
 }
 
 Result<float*> PassMemory::begin_gradients(std::span<float> host) {
@@ -105,7 +116,7 @@ Result<float*> PassMemory::begin_gradients(std::span<float> host) {
   return start_of<float>(gradients_);
 }
 
-Status PassMemory::bring_gradient(const ParameterInfo& parameter) {
+Result<bool> PassMemory::add_gradient(const ParameterInfo& parameter) {
   if (pieces_used_ == pieces_.size()) {
     Piece piece;
     TROUPE_ASSIGN(piece.computed, backend().make_event());
@@ -116,11 +127,10 @@ Status PassMemory::bring_gradient(const ParameterInfo& parameter) {
   if (piece.parameters.empty()) piece.end = final_from_;
   piece.parameters.push_back(&parameter);
   piece.begin = final_from_ = parameter.offset;
-  if (piece.end - piece.begin < kPieceFloats && piece.begin != 0) return {};
-  return bring_piece();
+  return piece.end - piece.begin >= kPieceFloats || piece.begin == 0;
 }
 
-Status PassMemory::bring_piece() {
+Status PassMemory::bring_gradients() {
   Piece& piece = pieces_[pieces_used_++];
   TROUPE_TRY(compute_->record(*piece.computed));
   TROUPE_TRY(returns_->wait(*piece.computed));
@@ -142,6 +152,8 @@ Status PassMemory::deliver_gradients(const GradientReady& ready) {
 
 Status PassMemory::settle() {
   for (Piece& piece : pieces_) piece.parameters.clear();
+  final_from_ = model_.flat_size();
+  pieces_used_ = 0;
   Status computed = compute_->synchronize();
   Status returned = returns_->synchronize();
   return computed.ok() ? std::move(returned) : std::move(computed);

@@ -16,6 +16,12 @@
 
 namespace troupe::kernels {
 
+/// What kernels of a training pass read that is another at each step; the device's.
+struct PassValues {
+  PassKey key;
+  float loss_scale = 1.0f;
+};
+
 /// What a workspace's passes take from the host and give back to it, and the streams that this
 /// goes through. On the CPU both sides are the same memory, and nothing is copied.
 ///
@@ -37,30 +43,35 @@ public:
   Status send_input(Network& network);
   /// Those that `loss` has read.
   Result<const std::byte*> send_labels(const LossFunction& loss);
+  /// Those of a step; the same place for each.
+  Result<const PassValues*> send_values(const StepOptions& step);
   /// Copies `network`'s output to the host.
   Status bring_output(const Network& network, float* host);
 
-  /// The loss of `network`'s output. The result is there after `settle`, or `deliver_gradients`.
-  Status enqueue_loss(const Network& network, const LossFunction& loss, const std::byte* labels,
-                      std::int64_t samples, float* gradient, float gradient_scale);
+  /// The loss of `network`'s output, and (unless `scale` is null) its gradient.
+  Status enqueue_loss(Network& network, const LossFunction& loss, const std::byte* labels,
+                      std::int64_t samples, const float* scale);
+  /// Copies the loss to the host, where it is after settle() or deliver_gradients().
+  Status bring_loss();
   const LossStats& loss() const noexcept { return *loss_; }
 
   /// Where backward writes gradients that will be at `host`: all of the model's, and the padding
   /// between them zero.
   Result<float*> begin_gradients(std::span<float> host);
-  /// Those of `parameter` and what comes after it are final where the stream is now.
-  Status bring_gradient(const ParameterInfo& parameter);
+  /// Those of `parameter` and what comes after it are final where the stream is now. Gives whether
+  /// there are enough of them for a copy, bring_gradients(), which must then be next.
+  Result<bool> add_gradient(const ParameterInfo& parameter);
+  Status bring_gradients();
   /// Waits for them in the order they come, and tells.
   Status deliver_gradients(const GradientReady& ready);
 
-  /// Returns when nothing is under way.
+  /// Returns when nothing is under way. Gradients may be begun again.
   Status settle();
 
 private:
   PassMemory(ComputeDevice device, Model model);
   Backend& backend() const { return device_.backend(); }
   bool on_host() const noexcept { return on_host_; }
-  Status bring_piece();
 
   /// Gradients that are copied as one.
   struct Piece {
@@ -74,7 +85,8 @@ private:
   bool on_host_;
   std::unique_ptr<Stream> compute_, returns_;
   Buffer parameters_, gradients_, input_, labels_;
-  Buffer device_loss_;
+  Buffer device_values_, device_loss_;
+  std::unique_ptr<PassValues> values_ = std::make_unique<PassValues>();
   std::unique_ptr<LossStats> loss_ = std::make_unique<LossStats>();
   float* host_gradients_ = nullptr;
   std::size_t final_from_ = 0;  ///< floats from here on are in a piece

@@ -37,6 +37,22 @@ TROUPE_HOST_DEVICE inline PhiloxWords philox_rounds(std::uint32_t key0, std::uin
   return counter;
 }
 
+struct PhiloxKey {
+  std::uint32_t word[2];
+};
+
+/// The key of a seed's own stream; and that of the stream which `name` is one more part of the name
+/// of.
+TROUPE_HOST_DEVICE inline PhiloxKey philox_key(std::uint64_t seed) noexcept {
+  return {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
+}
+TROUPE_HOST_DEVICE inline PhiloxKey philox_key(PhiloxKey key, std::uint64_t name) noexcept {
+  const PhiloxKey part = philox_key(name);
+  const PhiloxWords words =
+      philox_rounds(key.word[0], key.word[1], {{part.word[0], part.word[1], kPhiloxName, 0}});
+  return {{words.word[0], words.word[1]}};
+}
+
 /// What Philox::uniform makes of a number.
 TROUPE_HOST_DEVICE inline float philox_uniform(std::uint32_t number) noexcept {
   return static_cast<float>(number >> 8) * 0x1p-24f;

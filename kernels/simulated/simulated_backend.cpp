@@ -1,8 +1,12 @@
 #include "kernels/simulated/internal/simulated_backend.hpp"
 
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "kernels/cpu/internal/backend.hpp"
 #include "kernels/internal/backend.hpp"
@@ -47,6 +51,11 @@ private:
   const std::shared_ptr<Machine> machine_;
 };
 
+struct SimulatedRecording final : Recording {
+  explicit SimulatedRecording(std::vector<Scheduler::Work> the_work) : work(std::move(the_work)) {}
+  std::vector<Scheduler::Work> work;
+};
+
 class SimulatedStream final : public Stream {
 public:
   explicit SimulatedStream(std::shared_ptr<Machine> machine)
@@ -56,6 +65,8 @@ public:
   Status copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0) return {};
     const Memory& memory = *machine_->memory;
+    if (recorded_ && !(memory.holds(to) && memory.holds(from)))
+      return not_recorded("a copy of the host's memory");
     if (!memory.holds(to)) std::memset(to, 0xff, bytes);
     enqueue([to = memory.at(static_cast<std::byte*>(to)),
              from = memory.at(static_cast<const std::byte*>(from)), bytes] {
@@ -73,23 +84,54 @@ public:
     return {};
   }
   Status record(Event& event) override {
+    if (recorded_) return not_recorded("an event");
     static_cast<SimulatedEvent&>(event).mark = machine_->scheduler.mark(queue_);
     return {};
   }
   Status wait(const Event& event) override {
+    if (recorded_) return not_recorded("a wait");
     machine_->scheduler.enqueue_wait(queue_, static_cast<const SimulatedEvent&>(event).mark);
     return {};
   }
   Status synchronize() override {
+    if (recorded_) return not_recorded("synchronize()");
     return machine_->scheduler.run_until(machine_->scheduler.mark(queue_));
   }
 
+  bool can_record() const noexcept override { return true; }
+  Status begin_recording() override {
+    if (recorded_) return not_recorded("begin_recording()");
+    recorded_.emplace();
+    return {};
+  }
+  Result<std::unique_ptr<Recording>> end_recording() override {
+    if (!recorded_) return Error{Code::failed_precondition, "no recording was begun"};
+    auto work = *std::exchange(recorded_, std::nullopt);
+    if (work.empty()) return std::unique_ptr<Recording>();
+    return std::unique_ptr<Recording>(std::make_unique<SimulatedRecording>(std::move(work)));
+  }
+  Status enqueue(Recording& recording) override {
+    if (recorded_) return not_recorded("a recording");
+    for (const auto& work : static_cast<SimulatedRecording&>(recording).work) enqueue(work);
+    return {};
+  }
+
   const Memory& memory() const noexcept { return *machine_->memory; }
-  void enqueue(Scheduler::Work work) { machine_->scheduler.enqueue(queue_, std::move(work)); }
+  void enqueue(Scheduler::Work work) {
+    if (recorded_)
+      recorded_->push_back(std::move(work));
+    else
+      machine_->scheduler.enqueue(queue_, std::move(work));
+  }
 
 private:
+  static Status not_recorded(std::string_view what) {
+    return {Code::failed_precondition, fmt::format("{} cannot be recorded", what)};
+  }
+
   const std::shared_ptr<Machine> machine_;
   const Scheduler::Queue queue_;
+  std::optional<std::vector<Scheduler::Work>> recorded_;  ///< while it is
 };
 
 SimulatedStream& stream_of(Stream* stream) {
@@ -116,7 +158,7 @@ public:
     const Memory& memory = stream.memory();
     stream.enqueue([kernel = kernel_.get(), inputs = all_at(memory, pass.inputs),
                     parameters = memory.at(pass.parameters), output = memory.at(pass.output),
-                    key = pass.key, sums = memory.at(pass.sums_over_ranks)] {
+                    key = memory.at(pass.key), sums = memory.at(pass.sums_over_ranks)] {
       return kernel->forward({.inputs = inputs,
                               .parameters = parameters,
                               .output = output,
@@ -248,13 +290,14 @@ public:
 
   Status compute_loss(Stream& stream, const LossPass& pass) override {
     const Memory& memory = *machine_->memory;
-    stream_of(&stream).enqueue([loss = &pass.loss, labels = memory.at(pass.labels),
-                                samples = pass.samples, outputs = memory.at(pass.outputs),
-                                gradient = memory.at(pass.gradient), scale = pass.gradient_scale,
-                                stats = memory.at(pass.stats)] {
-      *stats = loss->compute_scaled(labels, samples, outputs, gradient, scale);
-      return Status();
-    });
+    stream_of(&stream).enqueue(
+        [loss = &pass.loss, labels = memory.at(pass.labels), samples = pass.samples,
+         outputs = memory.at(pass.outputs), gradient = memory.at(pass.gradient),
+         scale = memory.at(pass.gradient_scale), stats = memory.at(pass.stats)] {
+          *stats = loss->compute_scaled(labels, samples, outputs, gradient,
+                                        gradient != nullptr ? *scale : 1.0f);
+          return Status();
+        });
     return {};
   }
 

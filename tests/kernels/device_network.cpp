@@ -30,6 +30,7 @@ Result<DeviceNetwork> DeviceNetwork::create_on(const ComputeDevice& device, cons
   const std::size_t bytes = model.flat_size() * sizeof(float);
   TROUPE_ASSIGN(made.parameters_, device.allocate(bytes));
   TROUPE_ASSIGN(made.gradients_, device.allocate(bytes));
+  TROUPE_ASSIGN(made.key_, device.allocate(sizeof(PassKey)));
   TROUPE_ASSIGN(Network network, Network::create(model, batch, options));
   made.network_ = std::make_unique<Network>(std::move(network));
   return made;
@@ -57,7 +58,9 @@ Status DeviceNetwork::forward(std::span<const float> parameters, const PassKey& 
   TROUPE_TRY(send(parameters_, parameters));
   const auto input = network_->input();
   TROUPE_TRY(stream_->copy(input.data(), input_.data(), input.size_bytes()));
-  TROUPE_TRY(network_->forward(floats(parameters_), key, of_one_rank));
+  TROUPE_TRY(stream_->copy(key_.data(), &key, sizeof key));
+  TROUPE_TRY(network_->forward(floats(parameters_), reinterpret_cast<const PassKey*>(key_.data()),
+                               of_one_rank));
   const auto output = network_->output();
   output_.resize(output.size());
   TROUPE_TRY(stream_->copy(output_.data(), output.data(), output.size_bytes()));

@@ -45,7 +45,7 @@ private:
   ComputeDevice device_;
   std::unique_ptr<Stream> stream_;
   bool wants_input_gradient_ = false;
-  Buffer parameters_, gradients_;
+  Buffer parameters_, gradients_, key_;
   std::unique_ptr<Network> network_;
   std::vector<float> input_, output_, input_gradient_;
 };

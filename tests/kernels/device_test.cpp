@@ -201,5 +201,47 @@ TEST_F(SimulatedDevice, interleaves_its_streams_by_the_seed) {
   EXPECT_NE(std::ranges::count(results, std::vector{2.0f}), 0);
 }
 
+TEST(SimulatedStream, does_what_it_recorded_as_often_as_it_is_given_that) {
+  const auto backend = simulated::make_backend({.seed = 2}).value();
+  const auto stream = backend->make_stream().value();
+  constexpr std::size_t kCount = 100, kBytes = kCount * sizeof(float);
+  const std::vector<float> ones(kCount, 1.0f);
+  const Buffer sum = backend->allocate(kBytes).value(), one = backend->allocate(kBytes).value();
+  auto* const total = reinterpret_cast<float*>(const_cast<std::byte*>(sum.data()));
+  const auto* const addend = reinterpret_cast<const float*>(one.data());
+  ASSERT_TRUE(stream->zero(total, kBytes).ok());
+  ASSERT_TRUE(stream->copy(const_cast<float*>(addend), ones.data(), kBytes).ok());
+  ASSERT_TRUE(stream->begin_recording().ok());
+  ASSERT_TRUE(backend->add_into(*stream, total, addend, kCount, 1).ok());
+  const auto recording = stream->end_recording().value();
+  std::vector<float> values(kCount);
+  ASSERT_TRUE(stream->copy(values.data(), total, kBytes).ok());
+  ASSERT_TRUE(stream->synchronize().ok());
+  EXPECT_THAT(values, Each(0.0f)) << "recorded, and not done";
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->enqueue(*recording).ok());
+  ASSERT_TRUE(stream->copy(values.data(), total, kBytes).ok());
+  ASSERT_TRUE(stream->synchronize().ok());
+  EXPECT_THAT(values, Each(3.0f));
+}
+
+TEST(SimulatedStream, records_nothing_of_the_host_and_no_events) {
+  const auto backend = simulated::make_backend({}).value();
+  const auto stream = backend->make_stream().value();
+  const auto event = backend->make_event().value();
+  Buffer there = backend->allocate(64).value();
+  std::vector<std::byte> here(64);
+  EXPECT_FALSE(stream->end_recording().ok()) << "none was begun";
+  ASSERT_TRUE(stream->begin_recording().ok());
+  EXPECT_FALSE(stream->begin_recording().ok());
+  EXPECT_EQ(stream->copy(there.data(), here.data(), 64).code(), Code::failed_precondition);
+  EXPECT_EQ(stream->copy(here.data(), there.data(), 64).code(), Code::failed_precondition);
+  EXPECT_EQ(stream->record(*event).code(), Code::failed_precondition);
+  EXPECT_EQ(stream->wait(*event).code(), Code::failed_precondition);
+  EXPECT_EQ(stream->synchronize().code(), Code::failed_precondition);
+  EXPECT_EQ(stream->end_recording().value(), nullptr) << "nothing was kept";
+  EXPECT_TRUE(stream->copy(there.data(), here.data(), 64).ok());
+  EXPECT_TRUE(stream->synchronize().ok());
+}
+
 }  // namespace
 }  // namespace troupe::kernels

@@ -180,7 +180,8 @@ TEST(Dropout, zeroes_its_share_and_keeps_the_mean_and_the_gradients_of_the_same)
   Network network = Network::create(model, 2, {.threads = 2}).value();
   Parameters parameters = Parameters::zeros(model).value();
   std::ranges::fill(parameters.values(1), 3.0f);
-  ASSERT_TRUE(network.forward(parameters.values().data(), {7, 1, 0}).ok());
+  const PassKey key{7, 1, 0};
+  ASSERT_TRUE(network.forward(parameters.values().data(), &key).ok());
   const std::vector<float> output(network.output().begin(), network.output().end());
   const auto zeros = std::ranges::count(output, 0.0f);
   EXPECT_NEAR(static_cast<double>(zeros) / 8192, 0.25, 0.02);

@@ -24,6 +24,11 @@ namespace troupe::kernels::cuda {
 Status check(cudnnStatus_t result, std::string_view what);
 Status check(cublasStatus_t result, std::string_view what);
 
+struct ContextOptions {
+  std::optional<EngineFile> engines = {};
+  bool graphs = true;  ///< whether passes are recorded as CUDA graphs
+};
+
 /// A device that was opened, with the libraries' handles on it: what kernels are made with.
 ///
 /// Ownership: the backend's; kernels borrow it.
@@ -31,7 +36,7 @@ Status check(cublasStatus_t result, std::string_view what);
 class Context {
 public:
   /// Errors: `unavailable`.
-  static Result<std::unique_ptr<Context>> open(int ordinal, std::optional<EngineFile> engines = {});
+  static Result<std::unique_ptr<Context>> open(int ordinal, ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -50,6 +55,8 @@ public:
   EngineFile* engines() noexcept { return engines_ ? &*engines_ : nullptr; }
   /// What tells it from others, for what the last bits depend on; empty without one.
   const std::string& engines_fingerprint() const noexcept { return engines_fingerprint_; }
+
+  bool graphs() const noexcept { return graphs_; }
 
   cublasLtHandle_t blas() const noexcept { return blas_.get(); }
 
@@ -78,6 +85,7 @@ private:
   std::optional<EngineFile> engines_;
   std::string engines_fingerprint_;
   int compute_capability_ = 0;
+  bool graphs_ = true;
   const std::shared_ptr<CachingAllocator> memory_;
   const std::shared_ptr<CachingAllocator> staging_;
   std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, DestroyBlas> blas_;

@@ -24,16 +24,23 @@ public:
   Status wait(const Event& event) override;
   Status synchronize() override;
 
+  bool can_record() const noexcept override { return context_.graphs(); }
+  /// CUDA does not take calls for memory, or waits, of a thread whose stream records.
+  Status begin_recording() override;
+  Result<std::unique_ptr<Recording>> end_recording() override;
+  Status enqueue(Recording& recording) override;
+
   cudaStream_t handle() const noexcept { return handle_; }
   int ordinal() const noexcept { return context_.ordinal(); }
   /// `bytes` that the stream's work uses one after the other, as the loss does; what is in it lasts
-  /// until the next call.
+  /// until the next call. Error: `failed_precondition` if there are not so many while it records.
   Result<std::byte*> scratch(std::size_t bytes);
 
 private:
   CudaStream(Context& context, cudaStream_t handle) : context_(context), handle_(handle) {}
   Context& context_;
   cudaStream_t handle_;
+  bool recording_ = false;
   Buffer scratch_;
 };
 

@@ -5,7 +5,9 @@
 
 #include "kernels/host_device.hpp"
 #include "kernels/internal/activation_functions.hpp"
+#include "kernels/internal/dropout_key.hpp"
 #include "kernels/internal/philox_rounds.hpp"
+#include "kernels/pass_key.hpp"
 
 namespace troupe::kernels::cuda {
 
@@ -61,6 +63,16 @@ struct ActivationBackward {
   }
 };
 
+/// dropout_key() of a pass.
+struct DropoutKey {
+  const PassKey* pass;  ///< null: PassKey()
+  std::uint64_t layer;
+  PhiloxKey* key;
+  TROUPE_HOST_DEVICE void operator()(std::size_t) const {
+    *key = dropout_key(pass != nullptr ? *pass : PassKey(), layer);
+  }
+};
+
 /// Four elements: to = 0 with the probability, else from * kept. Element i goes by the i-th number
 /// of the Philox stream of that key.
 struct Dropout4 {
@@ -68,13 +80,13 @@ struct Dropout4 {
   const float* from;
   float* to;
   std::size_t n;
-  std::uint32_t key0, key1;
+  const PhiloxKey* key;
   float probability;
   float kept;  ///< 1 / (1 - probability)
   TROUPE_HOST_DEVICE void operator()(std::size_t block) const {
     const auto wide = static_cast<std::uint64_t>(block);
     const PhiloxWords numbers =
-        philox_rounds(key0, key1,
+        philox_rounds(key->word[0], key->word[1],
                       {{static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32),
                         kPhiloxNumbers, 0}});
     for (std::size_t k = 0; k < kElements; ++k) {
@@ -146,11 +158,12 @@ struct SumOfRuns {
 #define TROUPE_ELEMENTWISE_BODIES(each)                                                          \
   each(troupe::kernels::cuda::ReluForward) each(troupe::kernels::cuda::ReluBackward)             \
       each(troupe::kernels::cuda::Sum) each(troupe::kernels::cuda::ReluOfSum)                    \
-          each(troupe::kernels::cuda::Dropout4) each(troupe::kernels::cuda::CopyRuns)            \
-              each(troupe::kernels::cuda::AddToRows) each(troupe::kernels::cuda::AddToChannels)  \
-                  each(troupe::kernels::cuda::PartialColumnSums)                                 \
-                      each(troupe::kernels::cuda::SumOfRuns)                                     \
-                          TROUPE_ACTIVATION_BODIES(each, troupe::kernels::GeluTanh)              \
+          each(troupe::kernels::cuda::DropoutKey) each(troupe::kernels::cuda::Dropout4)          \
+              each(troupe::kernels::cuda::CopyRuns) each(troupe::kernels::cuda::AddToRows)       \
+                  each(troupe::kernels::cuda::AddToChannels)                                     \
+                      each(troupe::kernels::cuda::PartialColumnSums)                             \
+                          each(troupe::kernels::cuda::SumOfRuns) TROUPE_ACTIVATION_BODIES(       \
+                              each, troupe::kernels::GeluTanh)                                   \
                               TROUPE_ACTIVATION_BODIES(each, troupe::kernels::GeluErf)           \
                                   TROUPE_ACTIVATION_BODIES(each, troupe::kernels::SiluOf)        \
                                       TROUPE_ACTIVATION_BODIES(each, troupe::kernels::SigmoidOf) \

@@ -31,8 +31,10 @@ struct FromF16 {
 
 struct Scale {
   float* values;
-  float factor;
-  TROUPE_HOST_DEVICE void operator()(std::size_t i) const { values[i] *= factor; }
+  const float* factor;
+  TROUPE_HOST_DEVICE void operator()(std::size_t i) const {
+    if (*factor != 1.0f) values[i] *= *factor;
+  }
 };
 
 /// What the bytes of images become: to = table[channel][byte], with one table or one a channel.

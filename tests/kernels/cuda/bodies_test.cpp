@@ -166,13 +166,16 @@ LossOutcome loss(const ComputeDevice& device, const LossCase& test) {
   EXPECT_TRUE(function->read(given, kRows).ok());
   Buffer labels_there = device.allocate(function->labels().size()).value();
   Buffer stats = device.allocate(sizeof(LossStats)).value();
+  Buffer scale = device.allocate(sizeof(float)).value();
+  constexpr float kScale = 8.0f;
   const auto at = [](Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
   EXPECT_TRUE(stream->copy(there.data(), logits.data(), bytes).ok());
   EXPECT_TRUE(
       stream->copy(labels_there.data(), function->labels().data(), labels_there.size()).ok());
+  EXPECT_TRUE(stream->copy(scale.data(), &kScale, sizeof kScale).ok());
   EXPECT_TRUE(backend
                   .compute_loss(*stream, {*function, labels_there.data(), kRows, at(there),
-                                          test.gradient ? at(gradient) : nullptr, 8.0f,
+                                          test.gradient ? at(gradient) : nullptr, at(scale),
                                           reinterpret_cast<LossStats*>(stats.data())})
                   .ok());
   LossOutcome outcome;

@@ -74,6 +74,10 @@ Status measure(const ComputeDevice& device, const Case& test) {
              test.name, to_string(test.precision), test.batch, static_cast<double>(items) / median,
              ids ? "tokens/s" : "images/s", 1e3 * median, 1e3 * seconds.front(),
              1e3 * seconds.back(), static_cast<double>(device.memory().most_used) / (1 << 20));
+  const PassStatistics& passes = workspace.statistics();
+  if (passes.replayed == 0)
+    fmt::print("  kernel by kernel{}{}\n", passes.not_recorded.empty() ? "" : ": ",
+               passes.not_recorded);
   return {};
 }
 

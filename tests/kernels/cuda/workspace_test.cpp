@@ -25,12 +25,13 @@ struct Case {
 
 /// What a workspace gives for random samples.
 struct Outcome {
-  LossStats loss, evaluated;
+  LossStats loss, evaluated;  ///< the loss of the last step
   std::vector<float> gradients, predicted;
 };
 
 class CudaModels : public testing::TestWithParam<Case> {
 protected:
+  /// Steps as many as recording a pass takes and one more, each with another key and loss scale.
   Outcome run(const ComputeDevice& device) {
     WorkspaceOptions options;
     options.device = device;
@@ -39,10 +40,14 @@ protected:
     Workspace workspace = Workspace::create(model, options).value();
     Outcome outcome;
     outcome.gradients.resize(model.flat_size());
-    outcome.loss =
-        workspace
-            .forward_backward(parameters, samples, labels, outcome.gradients, {.key = {7, 3, 1}})
-            .value();
+    for (std::uint64_t step = 1; step <= 4; ++step)
+      outcome.loss =
+          workspace
+              .forward_backward(parameters, samples, labels, outcome.gradients,
+                                {.key = {7, step, 1}, .loss_scale = step == 4 ? 4.0f : 2.0f})
+              .value();
+    const PassStatistics& passes = workspace.statistics();
+    EXPECT_EQ(passes.replayed, device.kind() == Device::cpu ? 0u : 2u) << passes.not_recorded;
     outcome.evaluated = workspace.evaluate(parameters, samples, labels).value();
     const Tensor logits = workspace.predict(parameters, samples).value();
     outcome.predicted = {logits.data<float>().begin(), logits.data<float>().end()};

@@ -6,6 +6,7 @@
 
 #include "kernels/short_floats.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
+#include "tests/kernels/cuda/stand_in/stream.hpp"
 
 using namespace troupe::stand_in;  // NOLINT
 
@@ -69,6 +70,31 @@ float value_at(const void* matrix, cudaDataType_t type, std::int64_t at) {
 
 bool aligned(const void* pointer, std::uint32_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+}
+
+/// d = scale a b + keep c, in plain loops.
+void multiply(const Operation& op, const Matrix& A, const Matrix& B, const Matrix& C,
+              const Matrix& D, const Sizes& size, float scale, float keep, const void* a,
+              const void* b, const void* c, void* d) {
+  const auto at = [](const Matrix& layout, std::int32_t batch, std::uint64_t row,
+                     std::uint64_t column) {
+    return batch * layout.batch_stride + static_cast<std::int64_t>(column) * layout.stride +
+           static_cast<std::int64_t>(row);
+  };
+  for (std::int32_t batch = 0; batch < A.batch; ++batch)
+    for (std::uint64_t m = 0; m < size.m; ++m)
+      for (std::uint64_t n = 0; n < size.n; ++n) {
+        float sum = 0.0f;
+        for (std::uint64_t k = 0; k < size.k; ++k) {
+          const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
+          sum += value_at(a, A.type, ta ? at(A, batch, k, m) : at(A, batch, m, k)) *
+                 value_at(b, B.type, tb ? at(B, batch, n, k) : at(B, batch, k, n));
+        }
+        // With a beta of 0, c is not read: it may be no number.
+        const float before =
+            keep == 0.0f ? 0.0f : keep * static_cast<const float*>(c)[at(C, batch, m, n)];
+        static_cast<float*>(d)[at(D, batch, m, n)] = scale * sum + before;
+      }
 }
 
 }  // namespace
@@ -195,8 +221,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
                               void* workspace, size_t workspace_bytes, cudaStream_t stream) {
-  const Operation& op = *of(operation);
-  const Matrix &A = *of(a_layout), &B = *of(b_layout), &C = *of(c_layout), &D = *of(d_layout);
+  const Operation op = *of(operation);
+  const Matrix A = *of(a_layout), B = *of(b_layout), C = *of(c_layout), D = *of(d_layout);
   const Sizes size = sizes(op, A, B, C, D);
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
@@ -205,28 +231,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
       !aligned(b, algorithm.alignment_b) || !aligned(c, algorithm.alignment_c) ||
       !aligned(d, algorithm.alignment_d))
     return CUBLAS_STATUS_INVALID_VALUE;
-  std::memset(workspace, 0xff, workspace_bytes);
-  ++record().matmul_calls;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  const auto at = [](const Matrix& layout, std::int32_t batch, std::uint64_t row,
-                     std::uint64_t column) {
-    return batch * layout.batch_stride + static_cast<std::int64_t>(column) * layout.stride +
-           static_cast<std::int64_t>(row);
-  };
-  for (std::int32_t batch = 0; batch < A.batch; ++batch)
-    for (std::uint64_t m = 0; m < size.m; ++m)
-      for (std::uint64_t n = 0; n < size.n; ++n) {
-        float sum = 0.0f;
-        for (std::uint64_t k = 0; k < size.k; ++k) {
-          const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
-          sum += value_at(a, A.type, ta ? at(A, batch, k, m) : at(A, batch, m, k)) *
-                 value_at(b, B.type, tb ? at(B, batch, n, k) : at(B, batch, k, n));
-        }
-        // With a beta of 0, c is not read: it may be no number.
-        const float before =
-            keep == 0.0f ? 0.0f : keep * static_cast<const float*>(c)[at(C, batch, m, n)];
-        static_cast<float*>(d)[at(D, batch, m, n)] = scale * sum + before;
-      }
+  enqueue(stream, [=] {
+    std::memset(workspace, 0xff, workspace_bytes);
+    ++record().matmul_calls;
+    multiply(op, A, B, C, D, size, scale, keep, a, b, c, d);
+    return true;
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 }

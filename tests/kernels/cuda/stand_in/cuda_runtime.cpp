@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
+#include "tests/kernels/cuda/stand_in/stream.hpp"
 
 namespace troupe::stand_in {
 
@@ -73,10 +74,13 @@ const char* cudaGetErrorName(cudaError_t error) {
 }
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
+  *block = nullptr;
+  if (const cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return refused;
   *block = bytes <= behaviour().memory ? take(bytes) : nullptr;
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
+  if (const cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return refused;
   std::free(block);
   return cudaSuccess;
 }
@@ -92,53 +96,25 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// Everything is done at once, so streams and events hold nothing; each has an address of its own.
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
-  *stream = static_cast<cudaStream_t>(take(1));
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return cudaFree(stream);
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return stream == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  return stream == nullptr || event == nullptr || flags != 0 ? cudaErrorInvalidResourceHandle
-                                                             : cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  if (flags != cudaEventDisableTiming && flags != cudaEventDefault) return cudaErrorInvalidValue;
-  *event = static_cast<cudaEvent_t>(take(1));
-  return cudaSuccess;
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  if (begin == nullptr || end == nullptr) return cudaErrorInvalidResourceHandle;
-  const auto engine = static_cast<std::size_t>(record().last_engine);
-  const auto& all = behaviour().engine_milliseconds;
-  *milliseconds = engine < all.size() ? all[engine] : 1.0f;
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return cudaFree(event);
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return stream == nullptr || event == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
-}
-
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (kind != cudaMemcpyDefault || stream == nullptr) return cudaErrorInvalidValue;
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
+  return enqueue(stream,
+                 [=] {
+                   std::memmove(to, from, bytes);
+                   return true;
+                 })
+             ? cudaSuccess
+             : cudaErrorLaunchFailure;
 }
 cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream) {
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-  std::memset(at, value, bytes);
-  return cudaSuccess;
+  return enqueue(stream,
+                 [=] {
+                   std::memset(at, value, bytes);
+                   return true;
+                 })
+             ? cudaSuccess
+             : cudaErrorLaunchFailure;
 }
 }

@@ -10,6 +10,7 @@
 #include "tests/kernels/cuda/stand_in/convolution.hpp"
 #include "tests/kernels/cuda/stand_in/graph.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
+#include "tests/kernels/cuda/stand_in/stream.hpp"
 
 using namespace troupe::stand_in;  // NOLINT
 
@@ -338,20 +339,27 @@ cudnnStatus_t finalize_plan(Descriptor& plan) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+/// The stream that a handle works in.
+cudaStream_t* stream_of(cudnnHandle_t handle) {
+  return reinterpret_cast<cudaStream_t*>(handle);
+}
+
 }  // namespace
 
 extern "C" {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  *handle = reinterpret_cast<cudnnHandle_t>(new int(0));
+  *handle = reinterpret_cast<cudnnHandle_t>(new cudaStream_t(nullptr));
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  delete reinterpret_cast<int*>(handle);
+  delete stream_of(handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  return handle == nullptr || stream == nullptr ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
+  if (handle == nullptr || stream == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  *stream_of(handle) = stream;
+  return CUDNN_STATUS_SUCCESS;
 }
 size_t cudnnGetVersion() {
   return CUDNN_VERSION;
@@ -464,11 +472,12 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const it,
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
-  if (handle == nullptr || !of(plan)->finalized || !of(pack)->finalized)
+  if (handle == nullptr || *stream_of(handle) == nullptr || !of(plan)->finalized ||
+      !of(pack)->finalized)
     return CUDNN_STATUS_BAD_PARAM;
   const auto ids = values<std::int64_t>(*of(pack), CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto addresses = values<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  const auto address = [&](const Tensor& tensor) -> void* {
+  const auto address = [ids, addresses](const Tensor& tensor) -> void* {
     const auto found = std::ranges::find(ids, tensor.id);
     if (found == ids.end()) return nullptr;
     void* const data = addresses[static_cast<std::size_t>(found - ids.begin())];
@@ -478,21 +487,32 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   };
   void* const workspace = value<void*>(*of(pack), CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   if (workspace == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  std::memset(workspace, 0xff, kWorkspace);
-  record().last_engine = of(plan)->engine;
+  const auto in_stream = [&](const auto& compute) {
+    return enqueue(*stream_of(handle),
+                   [workspace, engine = of(plan)->engine, compute] {
+                     std::memset(workspace, 0xff, kWorkspace);
+                     record().last_engine = engine;
+                     return compute();
+                   })
+               ? CUDNN_STATUS_SUCCESS
+               : CUDNN_STATUS_BAD_PARAM;
+  };
   const auto operations = operations_of(*of(plan));
-  if (!is_convolution(*operations.at(0))) {
-    ++record().graph_calls;
-    return run(graph_of(operations), address) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
-  }
+  if (!is_convolution(*operations.at(0)))
+    return in_stream([graph = graph_of(operations), address] {
+      ++record().graph_calls;
+      return run(graph, address);
+    });
   const ConvolutionPlanned planned = convolution_of(operations);
   const auto data = [&](const Tensor& tensor) {
     return address(tensor.is_virtual ? *planned.copy : tensor);
   };
   void *const x = data(planned.x), *const weight = data(planned.weight), *const y = data(planned.y);
   if (x == nullptr || weight == nullptr || y == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  ++record().convolution_calls;
-  convolve(planned, x, weight, y);
-  return CUDNN_STATUS_SUCCESS;
+  return in_stream([planned, x, weight, y] {
+    ++record().convolution_calls;
+    convolve(planned, x, weight, y);
+    return true;
+  });
 }
 }

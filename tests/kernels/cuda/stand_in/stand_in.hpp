@@ -77,6 +77,8 @@ struct Record {
   int convolution_calls = 0;
   int graph_calls = 0;
   std::int64_t last_engine = 0;  ///< that cuDNN ran
+  int graphs_made = 0;           ///< CUDA's, which are not cuDNN's
+  int graph_launches = 0;
 };
 Record& record();  // of the calling thread
 
@@ -97,6 +99,7 @@ struct Behaviour {
   bool graphs_supported = true;                ///< of other operations than convolutions
   bool rounded_convolutions_supported = true;  ///< those of 16 bits
   bool has_algorithms = true;                  ///< cuBLASLt's
+  bool captures = true;                        ///< whether a stream's work can be captured
 };
 Behaviour& behaviour();
 
