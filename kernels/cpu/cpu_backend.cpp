@@ -83,6 +83,10 @@ public:
                                            pass.gradient_scale);
     return {};
   }
+  Status update(Stream&, const UpdatePass& pass) override {
+    update_on_host(pass);
+    return {};
+  }
 
 private:
   const DeviceName name_ = {};
