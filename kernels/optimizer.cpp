@@ -66,17 +66,22 @@ Result<std::vector<Parameters>> Optimizer::initial_state() const {
 
 void Optimizer::update(const UpdateFactors& factors, std::span<const GradientRun> gradient,
                        Parameters& parameters, std::span<Parameters> state) const {
-  TROUPE_CHECK(is_whole_gradient(model_, gradient), "an update by a part of a gradient");
-  TROUPE_CHECK(state.size() == state_names().size(),
-               fmt::format("an update with {} buffers of state, not {}", state.size(),
-                           state_names().size()));
   std::vector<float*> buffers;
   for (Parameters& buffer : state) {
     TROUPE_CHECK(buffer.values().size() == model_.flat_size(), "state of another model");
     buffers.push_back(buffer.values().data());
   }
   TROUPE_CHECK(parameters.values().size() == model_.flat_size(), "parameters of another model");
-  apply(factors, gradient, parameters.values().data(), buffers);
+  update(factors, gradient, parameters.values().data(), buffers);
+}
+
+void Optimizer::update(const UpdateFactors& factors, std::span<const GradientRun> gradient,
+                       float* parameters, std::span<float* const> state) const {
+  TROUPE_CHECK(is_whole_gradient(model_, gradient), "an update by a part of a gradient");
+  TROUPE_CHECK(state.size() == state_names().size(),
+               fmt::format("an update with {} buffers of state, not {}", state.size(),
+                           state_names().size()));
+  apply(factors, gradient, parameters, state);
 }
 
 Result<std::unique_ptr<Optimizer>> make_optimizer(const OptimizerOptions& options,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/gradient.hpp"
@@ -69,17 +70,23 @@ public:
   /// parameters or state of another size, abort.
   void update(const UpdateFactors& factors, std::span<const GradientRun> gradient,
               Parameters& parameters, std::span<Parameters> state) const;
+  /// The same where they lie: `parameters`, and each of `state`, have model().flat_size() floats.
+  void update(const UpdateFactors& factors, std::span<const GradientRun> gradient,
+              float* parameters, std::span<float* const> state) const;
 
   const Model& model() const noexcept { return model_; }
+  const OptimizerOptions& options() const noexcept { return options_; }
 
 protected:
-  explicit Optimizer(Model model) : model_(std::move(model)) {}
+  Optimizer(Model model, OptimizerOptions options)
+      : model_(std::move(model)), options_(std::move(options)) {}
 
 private:
   virtual void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient,
                      float* parameters, std::span<float* const> state) const = 0;
 
   const Model model_;
+  const OptimizerOptions options_;
 };
 
 /// Errors: as OptimizerOptions::validate.

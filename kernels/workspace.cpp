@@ -101,7 +101,7 @@ struct Workspace::State {
     RecordedPass pass;
   };
 
-  Status check_parameters(const Parameters& parameters) const;
+  Status check_parameters(const Weights& parameters) const;
   Status check_input(const Tensor& input) const;
   Status check_images(const Tensor& images) const;
   Status check_ids(const Tensor& ids) const;
@@ -114,10 +114,10 @@ struct Workspace::State {
   void load(const Tensor& images, std::int64_t first, Network& net, std::byte* to) const;
   /// Those from `first` on, on their way to the network's input.
   Status send_samples(Network& net, const Tensor& images, std::int64_t first);
-  Status run_step(Cached& entry, const Parameters& parameters, const Tensor& images,
+  Status run_step(Cached& entry, const Weights& parameters, const Tensor& images,
                   std::span<float> gradients, const StepOptions& step);
-  Status run_evaluation(const Parameters& parameters, const Tensor& images, LossStats& stats);
-  Status run_prediction(const Parameters& parameters, const Tensor& images, std::span<float> out);
+  Status run_evaluation(const Weights& parameters, const Tensor& images, LossStats& stats);
+  Status run_prediction(const Weights& parameters, const Tensor& images, std::span<float> out);
   /// The same status, with nothing under way.
   Status settled(Status status) {
     if (!status.ok()) (void)memory.settle();
@@ -133,11 +133,18 @@ struct Workspace::State {
   std::list<Cached> cached;  ///< last used first
 };
 
-Status Workspace::State::check_parameters(const Parameters& parameters) const {
-  if (parameters.model().same_layout(model)) return {};
-  return {Code::shape_mismatch,
-          fmt::format("parameters of model '{}' given to a workspace of another model, '{}'",
-                      parameters.model().name(), model.name())};
+Status Workspace::State::check_parameters(const Weights& parameters) const {
+  if (!parameters.model().same_layout(model))
+    return {Code::shape_mismatch,
+            fmt::format("parameters of model '{}' given to a workspace of another model, '{}'",
+                        parameters.model().name(), model.name())};
+  const Backend* const there = parameters.backend();
+  if (there != nullptr && there != &options.device.backend())
+    return {Code::invalid_argument,
+            fmt::format("weights of model '{}' are in the memory of {}, but the workspace computes "
+                        "on {}; open the device once, and give it to both",
+                        model.name(), to_string(there->name()), to_string(options.device.name()))};
+  return {};
 }
 
 Status Workspace::State::check_input(const Tensor& input) const {
@@ -223,10 +230,10 @@ Status Workspace::State::send_samples(Network& net, const Tensor& images, std::i
   return memory.send_input(net);
 }
 
-Status Workspace::State::run_step(Cached& entry, const Parameters& parameters, const Tensor& images,
+Status Workspace::State::run_step(Cached& entry, const Weights& parameters, const Tensor& images,
                                   std::span<float> gradients, const StepOptions& step) {
   Network& net = entry.network;
-  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters));
   TROUPE_ASSIGN(float* const to, memory.begin_gradients(gradients));
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
   TROUPE_ASSIGN(const PassValues* const values, memory.send_values(step));
@@ -251,11 +258,11 @@ Status Workspace::State::run_step(Cached& entry, const Parameters& parameters, c
   return memory.deliver_gradients(step.ready);
 }
 
-Status Workspace::State::run_evaluation(const Parameters& parameters, const Tensor& images,
+Status Workspace::State::run_evaluation(const Weights& parameters, const Tensor& images,
                                         LossStats& stats) {
   const std::int64_t samples = images.shape()[0];
   const std::int64_t most = evaluation_batch();
-  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters));
   TROUPE_ASSIGN(const std::byte* const labels, memory.send_labels(*loss));
   for (std::int64_t first = 0; first < samples; first += most) {
     const std::int64_t batch = std::min(most, samples - first);
@@ -273,11 +280,11 @@ Status Workspace::State::run_evaluation(const Parameters& parameters, const Tens
   return {};
 }
 
-Status Workspace::State::run_prediction(const Parameters& parameters, const Tensor& images,
+Status Workspace::State::run_prediction(const Weights& parameters, const Tensor& images,
                                         std::span<float> out) {
   const std::int64_t samples = images.shape()[0];
   const std::int64_t most = evaluation_batch();
-  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters.values()));
+  TROUPE_ASSIGN(const float* const weights, memory.send_parameters(parameters));
   for (std::int64_t first = 0; first < samples; first += most) {
     const std::int64_t batch = std::min(most, samples - first);
     TROUPE_ASSIGN(Cached* const entry, network(batch, Mode::inference));
@@ -317,10 +324,10 @@ Result<Workspace> Workspace::create(Model model, WorkspaceOptions options) {
                                            std::move(memory)));
 }
 
-Result<LossStats> Workspace::forward_backward(const Parameters& parameters, const Tensor& given,
+Result<LossStats> Workspace::forward_backward(const Weights& weights, const Tensor& given,
                                               const Tensor& given_labels,
                                               std::span<float> gradients, const StepOptions& step) {
-  TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_TRY(state_->check_parameters(weights));
   TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t batch = images.shape()[0];
@@ -336,30 +343,30 @@ Result<LossStats> Workspace::forward_backward(const Parameters& parameters, cons
                              "StepOptions::sum_over_ranks",
                              model().name())};
   TROUPE_ASSIGN(State::Cached* const entry, state_->network(batch, Mode::training));
-  TROUPE_TRY(state_->settled(state_->run_step(*entry, parameters, images, gradients, step)));
+  TROUPE_TRY(state_->settled(state_->run_step(*entry, weights, images, gradients, step)));
   return state_->memory.loss();
 }
 
-Result<LossStats> Workspace::evaluate(const Parameters& parameters, const Tensor& given,
+Result<LossStats> Workspace::evaluate(const Weights& weights, const Tensor& given,
                                       const Tensor& given_labels) {
-  TROUPE_TRY(state_->check_parameters(parameters));
+  TROUPE_TRY(state_->check_parameters(weights));
   TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
   TROUPE_ASSIGN(const Tensor labels, given_labels.contiguous());
   TROUPE_TRY(state_->loss->read(labels, samples));
   LossStats stats;
-  TROUPE_TRY(state_->settled(state_->run_evaluation(parameters, images, stats)));
+  TROUPE_TRY(state_->settled(state_->run_evaluation(weights, images, stats)));
   return stats;
 }
 
-Result<Tensor> Workspace::predict(const Parameters& parameters, const Tensor& given) {
-  TROUPE_TRY(state_->check_parameters(parameters));
+Result<Tensor> Workspace::predict(const Weights& weights, const Tensor& given) {
+  TROUPE_TRY(state_->check_parameters(weights));
   TROUPE_ASSIGN(const Tensor images, given.contiguous());
   TROUPE_TRY(state_->check_input(images));
   const std::int64_t samples = images.shape()[0];
   TROUPE_ASSIGN(Tensor logits, Tensor::allocate(DType::f32, model().output().with_first(samples)));
-  TROUPE_TRY(state_->settled(state_->run_prediction(parameters, images, logits.data<float>())));
+  TROUPE_TRY(state_->settled(state_->run_prediction(weights, images, logits.data<float>())));
   return logits;
 }
 

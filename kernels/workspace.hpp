@@ -12,10 +12,10 @@
 #include "kernels/compute_device.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/model.hpp"
-#include "kernels/parameters.hpp"
 #include "kernels/pass_key.hpp"
 #include "kernels/rank_sums.hpp"
 #include "kernels/tensor.hpp"
+#include "kernels/weights.hpp"
 #include "runtime/base/status.hpp"
 
 namespace troupe::kernels {
@@ -84,13 +84,14 @@ struct PassStatistics {
 /// The result of a pass depends only on the parameters, the samples and the options: not on what
 /// ran before, on which thread it runs, or on what runs beside it.
 ///
-/// Ownership: owns its memory; parameters and samples are borrowed for a call. Kernels are made at
+/// Ownership: owns its memory; weights and samples are borrowed for a call. Kernels are made at
 ///            the first pass of a batch size and kept for the few sizes used last.
 /// Threads:   one call at a time, on any thread. Any number of workspaces may run at once with the
-///            same parameters. With `threads` above 1 a call uses the OpenMP pool of its thread,
+///            same weights. With `threads` above 1 a call uses the OpenMP pool of its thread,
 ///            whose size it sets and puts back.
 /// Device:    host memory is copied to and from it within a call; gradients come back while those
-///            of earlier layers are computed.
+///            of earlier layers are computed. Weights of a TrainingState are read where they lie,
+///            after its last update, and left alone when a call returns.
 /// Failure:   `shape_mismatch` and `invalid_argument` name what was given and what is needed, and
 ///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
 class Workspace {
@@ -114,16 +115,15 @@ public:
   /// Views of any strides will do: what does not lie row-major is copied first.
   /// Error: `failed_precondition` for a model with synchronized batch norms without sum_over_ranks,
   /// and what that returns.
-  Result<LossStats> forward_backward(const Parameters& parameters, const Tensor& images,
+  Result<LossStats> forward_backward(const Weights& weights, const Tensor& images,
                                      const Tensor& labels, std::span<float> gradients,
                                      const StepOptions& step = {});
 
   /// The loss alone, over any number of samples.
-  Result<LossStats> evaluate(const Parameters& parameters, const Tensor& images,
-                             const Tensor& labels);
+  Result<LossStats> evaluate(const Weights& weights, const Tensor& images, const Tensor& labels);
 
   /// The outputs (logits, for the softmax cross entropy): f32 [batch] + the model's output.
-  Result<Tensor> predict(const Parameters& parameters, const Tensor& images);
+  Result<Tensor> predict(const Weights& weights, const Tensor& images);
 
   const Model& model() const noexcept;
   const WorkspaceOptions& options() const noexcept;

@@ -39,8 +39,8 @@ Result<std::shared_ptr<JobOnNode>> JobOnNode::make(const Setup& setup) {
   TROUPE_ASSIGN(auto model, make_model(job->config_, job->train_data().layout()));
   TROUPE_ASSIGN(job->device_, open_device(job->config_));
   TROUPE_ASSIGN(job->instruction_set_, settle_instruction_set(job->config_, model, job->device_));
-  TROUPE_ASSIGN(job->replica_,
-                Replica::make(job->config_, std::move(model), setup.resume_from, job->length_));
+  TROUPE_ASSIGN(job->replica_, Replica::make(job->config_, std::move(model), job->device_,
+                                             setup.resume_from, job->length_));
   return job;
 }
 

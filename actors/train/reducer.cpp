@@ -54,18 +54,18 @@ public:
     ready.index = setup_.index;
     ready.actor = name();
     ready.node = setup_.index;
-    auto status = try_prepare();
-    if (status.ok()) {
+    auto hash = try_prepare();
+    if (hash.ok()) {
+      ready.state_hash = std::move(*hash);
       ready.steps_done = job_->replica().steps_done();
-      ready.state_hash = job_->replica().hash();
       ready.weights_hash = job_->replica().weights_hash();
       ready.program = program_hash();
       ready.instruction_set = job_->instruction_set();
       ready.steps_per_epoch = job_->length().steps_per_epoch;
       ready.parameters = job_->replica().model().parameter_count();
     } else {
-      ready.code = static_cast<std::uint16_t>(status.code());
-      ready.message = status.error().message;
+      ready.code = static_cast<std::uint16_t>(hash.code());
+      ready.message = hash.error().message;
     }
     reporter_.say(ready);
   }
@@ -81,7 +81,8 @@ private:
 
   std::string name() const { return fmt::format("reducer {}", setup_.index); }
 
-  Status try_prepare() {
+  /// The replica's hash.
+  Result<std::string> try_prepare() {
     TROUPE_ASSIGN(job_, context_->job(setup_));
     const auto& model = job_->replica().model();
     auto buckets = make_buckets(model, job_->config().operation.bucket_bytes);
@@ -98,7 +99,7 @@ private:
     TROUPE_TRY(store.check_writable(
         fmt::format("{}-{}-{}", ::getpid(), setup_.job, setup_.generation * 65536 + setup_.index)));
     checkpointer_ = self_->spawn<caf::detached + caf::linked>(checkpointer, job_->config());
-    return {};
+    return job_->replica().hash();
   }
 
   void connected(const graph::Connected& x) {
@@ -189,8 +190,8 @@ private:
     if (skip) {
       tell_skipped(bad);
       replica.skip();
-    } else {
-      replica.take_step(sums_.runs());
+    } else if (auto status = replica.take_step(sums_.runs()); !status.ok()) {
+      return fail(status.error());
     }
     sums_.clear();
     non_finite_.clear();
@@ -337,17 +338,22 @@ private:
     self_->request(x.source, kCopyTimeout, CopyState{})
         .then(
             [self, promise](const StateCopy& copy) mutable {
-              auto& replica = self->job_->replica();
-              const auto status =
-                  replica.install(copy.steps_done, copy.skips, copy.loss_scale, copy.parameters,
-                                  copy.optimizer_state, copy.epochs);
-              if (status.ok())
-                promise.deliver(Pulled{replica.steps_done(), replica.hash()});
+              auto pulled = self->install(copy);
+              if (pulled.ok())
+                promise.deliver(std::move(*pulled));
               else
-                promise.deliver(remoting::to_caf(status.error()));
+                promise.deliver(remoting::to_caf(pulled.error()));
             },
             [promise](caf::error& error) mutable { promise.deliver(std::move(error)); });
     return promise;
+  }
+
+  Result<Pulled> install(const StateCopy& copy) {
+    auto& replica = job_->replica();
+    TROUPE_TRY(replica.install(copy.steps_done, copy.skips, copy.loss_scale, copy.parameters,
+                               copy.optimizer_state, copy.epochs));
+    TROUPE_ASSIGN(auto hash, replica.hash());
+    return Pulled{replica.steps_done(), std::move(hash)};
   }
 
   caf::result<StateCopy> copy_state() {

@@ -11,7 +11,8 @@
 
 #include "actors/checkpoint/checkpoint_store.hpp"
 #include "actors/train/weights.hpp"
-#include "kernels/statistics.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/parameters.hpp"
 
 namespace troupe::train {
 namespace {
@@ -82,6 +83,12 @@ Result<std::uint64_t> skips_of(const TensorFile& file, std::uint64_t steps,
   return skips;
 }
 
+std::vector<Buffer> buffers_of(const std::vector<kernels::Parameters>& state) {
+  std::vector<Buffer> buffers;
+  for (const auto& one : state) buffers.push_back(one.buffer());
+  return buffers;
+}
+
 }  // namespace
 
 std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes) {
@@ -98,36 +105,36 @@ std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t buck
   return buckets;
 }
 
-Replica::Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> optimizer,
-                 kernels::Parameters parameters, std::vector<kernels::Parameters> optimizer_state,
-                 JobLength length)
+Replica::Replica(const JobConfig& config, kernels::TrainingState state, JobLength length)
     : optimizer_config_(config.optimizer),
-      optimizer_(std::move(optimizer)),
-      parameters_(std::move(parameters)),
-      optimizer_state_(std::move(optimizer_state)),
+      state_(std::move(state)),
       length_(length),
-      gradient_scale_(1.0f / static_cast<float>(config.data.batch *
-                                                static_cast<std::uint64_t>(
-                                                    parameters_.model().labels_per_sample()))),
+      gradient_scale_(1.0f /
+                      static_cast<float>(config.data.batch *
+                                         static_cast<std::uint64_t>(model().labels_per_sample()))),
       statistic_scale_(1.0f / static_cast<float>(config.data.batch)),
       loss_scale_(config.optimizer) {}
 
 Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const kernels::Model& model,
+                                               kernels::ComputeDevice device,
                                                const std::string& resume_from, JobLength length) {
   TROUPE_ASSIGN(auto optimizer,
                 kernels::make_optimizer(optimizer_options(config.optimizer), model));
   TROUPE_ASSIGN(auto parameters, kernels::Parameters::initialized(model, config.seed));
-  TROUPE_ASSIGN(auto state, optimizer->initial_state());
-  std::unique_ptr<Replica> replica(
-      new Replica(config, std::move(optimizer), std::move(parameters), std::move(state), length));
-  if (!resume_from.empty()) {
-    TROUPE_TRY(replica->load(resume_from, config));
-  } else if (!config.model.weights.empty()) {
+  TROUPE_ASSIGN(auto optimizer_state, optimizer->initial_state());
+  std::string weights_hash;
+  if (resume_from.empty() && !config.model.weights.empty()) {
     PosixFileSystem files;
-    TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, replica->parameters_,
+    TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, parameters,
                                             {.fresh = config.model.fresh}));
-    replica->weights_hash_ = std::move(loaded.content_hash);
+    weights_hash = std::move(loaded.content_hash);
   }
+  TROUPE_ASSIGN(auto state, kernels::TrainingState::create(
+                                std::move(device), std::move(optimizer),
+                                {std::move(parameters), std::move(optimizer_state)}));
+  std::unique_ptr<Replica> replica(new Replica(config, std::move(state), length));
+  replica->weights_hash_ = std::move(weights_hash);
+  if (!resume_from.empty()) TROUPE_TRY(replica->load(resume_from, config));
   return replica;
 }
 
@@ -143,14 +150,17 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
                     "number of ranks; resume with the job file it was made by",
                     path)};
   const auto infos = model().parameters();
-  const auto names = optimizer_->state_names();
+  const auto names = state_.optimizer().state_names();
+  TROUPE_ASSIGN(auto contents, state_.contents());
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    TROUPE_TRY(read_into(found.content, infos[i].name, infos[i], parameters_.values(i), path));
+    TROUPE_TRY(
+        read_into(found.content, infos[i].name, infos[i], contents.parameters.values(i), path));
     if (infos[i].kind == kernels::ParameterKind::statistic) continue;
     for (std::size_t j = 0; j < names.size(); ++j)
       TROUPE_TRY(read_into(found.content, state_prefix(names[j]) + infos[i].name, infos[i],
-                           optimizer_state_[j].values(i), path));
+                           contents.optimizer_state[j].values(i), path));
   }
+  TROUPE_TRY(state_.write(contents.parameters.buffer(), buffers_of(contents.optimizer_state)));
   TROUPE_ASSIGN(skips_, skips_of(found.content, found.entry.step, path));
   if (const auto scale = metadata.find(std::string(kLossScaleKey)); scale != metadata.end()) {
     auto read = LossScale::from_text(scale->second);
@@ -162,7 +172,7 @@ Status Replica::load(const std::string& path, const JobConfig& config) {
   return {};
 }
 
-void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
+Status Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
   kernels::UpdateFactors factors;
   factors.update = steps_done_ - skips_ + 1;
   factors.learning_rate = learning_rate(optimizer_config_, steps_done_, length_);
@@ -172,15 +182,14 @@ void Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {
     const double norm = scale * kernels::gradient_norm(model(), gradient_sum);
     factors.gradient_scale = static_cast<float>(scale * kernels::clip_factor(norm, most));
   }
-  optimizer_->update(factors, gradient_sum, parameters_, optimizer_state_);
-  for (const auto& run : gradient_sum)
-    kernels::update_statistics(model(), run.begin, run.values, statistic_scale_,
-                               parameters_.values());
+  TROUPE_TRY(state_.update(factors, gradient_sum, statistic_scale_));
   loss_scale_.add_finite(optimizer_config_);
   ++steps_done_;
+  return {};
 }
 
-std::string Replica::hash() const {
+Result<std::string> Replica::hash() const {
+  TROUPE_ASSIGN(const auto contents, state_.contents());
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> owner(XXH3_createState(),
                                                                        &XXH3_freeState);
   auto* const state = owner.get();
@@ -188,8 +197,8 @@ std::string Replica::hash() const {
   const auto add = [state](const kernels::Parameters& x) {
     XXH3_128bits_update(state, x.values().data(), x.values().size_bytes());
   };
-  add(parameters_);
-  for (const auto& buffer : optimizer_state_) add(buffer);
+  add(contents.parameters);
+  for (const auto& buffer : contents.optimizer_state) add(buffer);
   XXH3_128bits_update(state, &steps_done_, sizeof steps_done_);
   XXH3_128bits_update(state, &skips_, sizeof skips_);
   const std::string scale = loss_scale_.to_text();
@@ -203,37 +212,26 @@ Result<Replica::Snapshot> Replica::snapshot() const {
   snapshot.steps_done = steps_done_;
   snapshot.skips = skips_;
   snapshot.loss_scale = loss_scale_;
-  TROUPE_ASSIGN(auto parameters, parameters_.clone());
-  snapshot.parameters = parameters.buffer();
-  add_views(model(), "", parameters.buffer(), snapshot.tensors);
+  TROUPE_ASSIGN(const auto contents, state_.copy());
+  snapshot.parameters = contents.parameters.buffer();
+  add_views(model(), "", snapshot.parameters, snapshot.tensors);
   snapshot.weights = snapshot.tensors.size();
-  for (std::size_t i = 0; i < optimizer_state_.size(); ++i) {
-    TROUPE_ASSIGN(auto state, optimizer_state_[i].clone());
-    add_views(model(), state_prefix(optimizer_->state_names()[i]), state.buffer(),
-              snapshot.tensors);
-    snapshot.optimizer_state.push_back(state.buffer());
-  }
+  snapshot.optimizer_state = buffers_of(contents.optimizer_state);
+  for (std::size_t i = 0; i < snapshot.optimizer_state.size(); ++i)
+    add_views(model(), state_prefix(state_.optimizer().state_names()[i]),
+              snapshot.optimizer_state[i], snapshot.tensors);
   return snapshot;
 }
 
 Status Replica::install(std::uint64_t steps_done, std::uint64_t skips, const LossScale& loss_scale,
                         const Buffer& parameters, const std::vector<Buffer>& optimizer_state,
                         std::vector<EpochFinished> epochs) {
-  const auto bytes = parameters_.values().size_bytes();
-  const auto too_small = [bytes](const Buffer& x) { return x.size() < bytes; };
-  if (too_small(parameters) || optimizer_state.size() != optimizer_state_.size() ||
-      std::any_of(optimizer_state.begin(), optimizer_state.end(), too_small))
-    return Error{
-        Code::shape_mismatch,
-        fmt::format("the other node's weights have {} bytes and its optimizer {} buffers, "
-                    "but this node's have {} and {}; run the same job and release on both",
-                    parameters.size(), optimizer_state.size(), bytes, optimizer_state_.size())};
-  const auto take = [bytes](kernels::Parameters& to, const Buffer& from) {
-    std::memcpy(to.values().data(), from.data(), bytes);
-  };
-  take(parameters_, parameters);
-  for (std::size_t i = 0; i < optimizer_state.size(); ++i)
-    take(optimizer_state_[i], optimizer_state[i]);
+  const auto written = state_.write(parameters, optimizer_state);
+  if (written.code() == Code::shape_mismatch)
+    return Error{written.code(),
+                 fmt::format("the other node's state: {}; run the same job and release on both",
+                             written.error().message)};
+  TROUPE_TRY(written);
   steps_done_ = steps_done;
   skips_ = skips;
   loss_scale_ = loss_scale;

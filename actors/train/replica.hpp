@@ -12,10 +12,11 @@
 #include "actors/config/learning_rate.hpp"
 #include "actors/train/events.hpp"
 #include "actors/train/loss_scale.hpp"
+#include "kernels/compute_device.hpp"
 #include "kernels/gradient.hpp"
 #include "kernels/model.hpp"
-#include "kernels/optimizer.hpp"
-#include "kernels/parameters.hpp"
+#include "kernels/training_state.hpp"
+#include "kernels/weights.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
 
@@ -41,28 +42,32 @@ struct Bucket {
 std::vector<Bucket> make_buckets(const kernels::Model& model, std::uint64_t bucket_bytes);
 
 /// The state of a job that a node holds: weights, optimizer state, and how many steps they have
-/// seen. All ranks of the node compute on the same weights.
+/// seen. All ranks of the node compute on the same weights, in the memory of the device.
 ///
 /// Ownership: shared by the actors of one job on one node; only the reducer changes it.
 /// Threads:   the reducer's, while no trainer computes; others may read weights during a step.
+/// Failure:   as kernels::TrainingState, and with its errors: where a device has failed, the
+///            replica of this node is lost.
 class Replica {
 public:
   /// Weights by the job's seed or of its model.weights, or those of the checkpoint `resume_from`.
   /// Errors: those of load_weights and of the checkpoint reader; `invalid_argument` if the
-  /// checkpoint is of another job.
+  /// checkpoint is of another job; those of the device, `resource_exhausted`.
   static Result<std::unique_ptr<Replica>> make(const JobConfig& config, const kernels::Model& model,
+                                               kernels::ComputeDevice device,
                                                const std::string& resume_from, JobLength length);
 
-  const kernels::Model& model() const { return parameters_.model(); }
-  const kernels::Parameters& parameters() const { return parameters_; }
+  const kernels::Model& model() const { return state_.model(); }
+  /// What passes on the replica's device compute with.
+  kernels::Weights weights() const { return state_.weights(); }
   std::uint64_t steps_done() const { return steps_done_; }
   /// Of the file of weights that it started from; empty if it did not from one.
   const std::string& weights_hash() const { return weights_hash_; }
 
   /// Takes a step: one optimizer update by the sum of all ranks' gradients, clipped as the job
   /// says, and the statistics moved. `gradient_sum` is all of the flat layout, in order; any split
-  /// into runs gives the same bits.
-  void take_step(std::span<const kernels::GradientRun> gradient_sum);
+  /// into runs gives the same bits. After an error it has not been taken.
+  Status take_step(std::span<const kernels::GradientRun> gradient_sum);
   /// Instead of that: the step counts, and nothing else changes.
   void skip() {
     ++steps_done_;
@@ -80,7 +85,7 @@ public:
   void add_epoch(const EpochFinished& epoch) { epochs_.push_back(epoch); }
 
   /// 32 hex digits over weights, optimizer state and steps.
-  std::string hash() const;
+  Result<std::string> hash() const;
 
   /// A copy of weights and optimizer state that stays as it is, for writing in the background.
   struct Snapshot {
@@ -101,15 +106,11 @@ public:
                  std::vector<EpochFinished> epochs);
 
 private:
-  Replica(const JobConfig& config, std::unique_ptr<kernels::Optimizer> optimizer,
-          kernels::Parameters parameters, std::vector<kernels::Parameters> optimizer_state,
-          JobLength length);
+  Replica(const JobConfig& config, kernels::TrainingState state, JobLength length);
   Status load(const std::string& path, const JobConfig& config);
 
   const OptimizerConfig optimizer_config_;
-  const std::unique_ptr<const kernels::Optimizer> optimizer_;
-  kernels::Parameters parameters_;
-  std::vector<kernels::Parameters> optimizer_state_;  ///< as the optimizer's state_names()
+  kernels::TrainingState state_;
   const JobLength length_;
   const float gradient_scale_;   ///< 1 / labels of a step
   const float statistic_scale_;  ///< 1 / samples of a step

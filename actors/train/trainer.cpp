@@ -122,7 +122,7 @@ private:
     };
     TROUPE_ASSIGN(auto stats,
                   workspace_->forward_backward(
-                      job_->replica().parameters(), input.first, input.second, values,
+                      job_->replica().weights(), input.first, input.second, values,
                       {.ready = [&](const kernels::ParameterInfo& info) { send_from(info.offset); },
                        .key = {job_->config().seed, step.step, setup_.index},
                        .loss_scale = job_->replica().loss_scale().value(),
@@ -181,7 +181,7 @@ private:
       TROUPE_TRY(gather_run(data, first, count, kForTest, inputs, labels));
       TROUPE_ASSIGN(auto input, tensors(std::move(inputs), std::move(labels), count));
       TROUPE_ASSIGN(auto stats,
-                    workspace_->evaluate(job_->replica().parameters(), input.first, input.second));
+                    workspace_->evaluate(job_->replica().weights(), input.first, input.second));
       total += stats;
     }
     return total;

@@ -83,6 +83,10 @@ public:
                                            pass.gradient != nullptr ? *pass.gradient_scale : 1.0f);
     return {};
   }
+  Status update(Stream&, const UpdatePass& pass) override {
+    update_on_host(pass);
+    return {};
+  }
 
 private:
   const DeviceName name_ = {};

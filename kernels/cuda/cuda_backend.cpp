@@ -11,6 +11,7 @@
 #include "kernels/cuda/internal/backend.hpp"
 #include "kernels/cuda/internal/cuda_stream.hpp"
 #include "kernels/cuda/internal/device_scope.hpp"
+#include "kernels/cuda/internal/optimizer.hpp"
 #include "kernels/internal/backend.hpp"
 
 namespace troupe::kernels::cuda {
@@ -74,6 +75,14 @@ public:
     const DeviceScope scope(context_->ordinal());
     TROUPE_TRY(scope.status());
     return cuda::compute_loss(cuda_stream(stream), pass);
+  }
+  Status update(Stream& stream, const UpdatePass& pass) override {
+    const GradientRun& gradient = pass.gradient.front();
+    const Optimizer& optimizer = pass.optimizer;
+    TROUPE_TRY(cuda::update(cuda_stream(stream), optimizer.options(), optimizer.model(),
+                            pass.factors, gradient.values.data(), pass.parameters, pass.state));
+    return cuda::update_statistics(cuda_stream(stream), optimizer.model(), gradient.values.data(),
+                                   gradient.values.size(), pass.statistic_scale, pass.parameters);
   }
 
 private:

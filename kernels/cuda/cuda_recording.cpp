@@ -12,8 +12,7 @@ CudaRecording::CudaRecording(Executable executable, Buffer scratch)
 Result<std::unique_ptr<Recording>> CudaRecording::make(cudaGraph_t graph, Buffer scratch) {
   cudaGraphExec_t executable = nullptr;
   TROUPE_TRY(check(cudaGraphInstantiateWithFlags(&executable, graph, 0), "graph of a pass"));
-  return std::unique_ptr<Recording>(
-      new CudaRecording(Executable(executable), std::move(scratch)));
+  return std::unique_ptr<Recording>(new CudaRecording(Executable(executable), std::move(scratch)));
 }
 
 Status CudaRecording::launch(cudaStream_t stream) {

@@ -1,5 +1,6 @@
 #include "kernels/cuda/internal/optimizer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -127,6 +128,19 @@ Status update(CudaStream& stream, const OptimizerOptions& options, const Model& 
   if (options.name == "lars")
     return each(by_parameter(), [&](const auto& run) { return lars(u, run); });
   return {Code::not_found, fmt::format("there is no optimizer '{}' on CUDA", options.name)};
+}
+
+Status update_statistics(CudaStream& stream, const Model& model, const float* sums, std::size_t n,
+                         float scale, float* parameters) {
+  const DeviceScope scope(stream.ordinal());
+  TROUPE_TRY(scope.status());
+  for (const StatisticRun& run : statistic_runs(model)) {
+    if (run.begin >= n) break;
+    TROUPE_TRY(
+        for_each(stream.handle(), std::min(run.end, n) - run.begin,
+                 StatisticStep{run.momentum, scale, sums + run.begin, parameters + run.begin}));
+  }
+  return {};
 }
 
 }  // namespace troupe::kernels::cuda

@@ -8,6 +8,7 @@
 #include "kernels/compute_device.hpp"
 #include "kernels/internal/layer_kernel.hpp"
 #include "kernels/internal/loss.hpp"
+#include "kernels/internal/update_pass.hpp"
 #include "kernels/operation.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
@@ -16,7 +17,7 @@ namespace troupe::kernels {
 
 /// A moment in a stream, which may be waited for.
 ///
-/// Threads: one at a time, any.
+/// Threads: one at a time, any; while it is not recorded, any number of streams may wait for it.
 class Event {
 public:
   virtual ~Event() = default;
@@ -118,6 +119,8 @@ public:
   /// a[i] += b[i].
   virtual Status add_into(Stream& stream, float* a, const float* b, std::size_t n, int threads) = 0;
   virtual Status compute_loss(Stream& stream, const LossPass& pass) = 0;
+  /// What Optimizer::update() and then update_statistics() do, with their bits.
+  virtual Status update(Stream& stream, const UpdatePass& pass) = 0;
 };
 
 /// Whether two activations of one shape lie in the same way.

@@ -22,4 +22,17 @@ std::vector<ParameterRun> decay_runs(const Model& model, bool decay_vectors) {
   return runs;
 }
 
+std::vector<StatisticRun> statistic_runs(const Model& model) {
+  std::vector<StatisticRun> runs;
+  for (const ParameterInfo& info : model.parameters()) {
+    if (info.kind != ParameterKind::statistic) continue;
+    const std::size_t end = info.offset + info.elements;
+    if (!runs.empty() && runs.back().momentum == info.momentum)
+      runs.back().end = end;
+    else
+      runs.push_back({info.offset, end, info.momentum});
+  }
+  return runs;
+}
+
 }  // namespace troupe::kernels

@@ -25,6 +25,17 @@ std::vector<ParameterRun> parameter_runs(const Model& model, bool decay_vectors)
 /// become one, with the padding between them.
 std::vector<ParameterRun> decay_runs(const Model& model, bool decay_vectors);
 
+/// A run of floats that move towards those of the newest batch alike.
+struct StatisticRun {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  float momentum = 0.0f;
+};
+
+/// As few as possible: neighbours of one momentum become one, with the padding between them, which
+/// is zero and stays so.
+std::vector<StatisticRun> statistic_runs(const Model& model);
+
 /// Calls use(begin, gradient) for each piece of the run that lies in one run of the gradient, in
 /// order. `gradient` is whole.
 template <class Use>

@@ -42,8 +42,10 @@ Result<PassMemory> PassMemory::create(const ComputeDevice& device, const Model& 
   return memory;
 }
 
-Result<const float*> PassMemory::send_parameters(std::span<const float> host) {
-  if (on_host()) return host.data();
+Result<const float*> PassMemory::send_parameters(const Weights& weights) {
+  const auto host = weights.values();
+  if (weights.written() != nullptr) TROUPE_TRY(compute_->wait(*weights.written()));
+  if (on_host() || weights.written() != nullptr) return host.data();
   if (parameters_.empty()) {
     TROUPE_ASSIGN(parameters_, backend().allocate(host.size_bytes()));
   }

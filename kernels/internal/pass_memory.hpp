@@ -10,6 +10,7 @@
 #include "kernels/internal/backend.hpp"
 #include "kernels/internal/network.hpp"
 #include "kernels/model.hpp"
+#include "kernels/weights.hpp"
 #include "kernels/workspace.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/memory/buffer.hpp"
@@ -36,8 +37,8 @@ public:
 
   Stream& stream() noexcept { return *compute_; }
 
-  /// The device's copy of all of the model's parameters as they are now.
-  Result<const float*> send_parameters(std::span<const float> host);
+  /// Where the device has all of the model's parameters: those that lie there already, or a copy.
+  Result<const float*> send_parameters(const Weights& weights);
   /// Where the host writes a batch for `network`, and the batch on its way.
   Result<std::byte*> stage_input(Network& network);
   Status send_input(Network& network);

@@ -37,8 +37,7 @@ namespace {
 class Adam final : public Optimizer {
 public:
   Adam(const OptimizerOptions& options, const Model& model, bool decoupled)
-      : Optimizer(model),
-        options_(options),
+      : Optimizer(model, options),
         decoupled_(decoupled),
         runs_(decay_runs(model, options.decay_vectors)) {}
 
@@ -47,13 +46,13 @@ public:
 private:
   void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
              std::span<float* const> state) const override {
-    const BiasCorrection correction(options_, factors.update);
-    Factors f{.moments = {options_, factors.gradient_scale},
+    const BiasCorrection correction(options(), factors.update);
+    Factors f{.moments = {options(), factors.gradient_scale},
               .rate = static_cast<float>(factors.learning_rate * correction.mean),
               .root_correction = static_cast<float>(correction.root),
-              .epsilon = static_cast<float>(options_.epsilon)};
+              .epsilon = static_cast<float>(options().epsilon)};
     for (const ParameterRun& run : runs_) {
-      const double decay = run.decays ? options_.weight_decay : 0;
+      const double decay = run.decays ? options().weight_decay : 0;
       f.gradient_decay = static_cast<float>(decoupled_ ? 0 : decay);
       f.keep = static_cast<float>(decoupled_ ? 1 - factors.learning_rate * decay : 1);
       for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
@@ -62,7 +61,6 @@ private:
     }
   }
 
-  const OptimizerOptions options_;
   const bool decoupled_;
   const std::vector<ParameterRun> runs_;
 };

@@ -51,20 +51,20 @@ constexpr std::size_t kChunk = 1024;
 class Lamb final : public Optimizer {
 public:
   Lamb(const OptimizerOptions& options, const Model& model)
-      : Optimizer(model), options_(options), runs_(parameter_runs(model, options.decay_vectors)) {}
+      : Optimizer(model, options), runs_(parameter_runs(model, options.decay_vectors)) {}
 
   std::span<const std::string_view> state_names() const noexcept override { return kMomentNames; }
 
 private:
   void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
              std::span<float* const> state) const override {
-    const BiasCorrection correction(options_, factors.update);
-    Factors f{.moments = {options_, factors.gradient_scale},
+    const BiasCorrection correction(options(), factors.update);
+    Factors f{.moments = {options(), factors.gradient_scale},
               .mean_correction = static_cast<float>(correction.mean),
               .root_correction = static_cast<float>(correction.root),
-              .epsilon = static_cast<float>(options_.epsilon)};
+              .epsilon = static_cast<float>(options().epsilon)};
     for (const ParameterRun& run : runs_) {
-      f.weight_decay = run.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
+      f.weight_decay = run.decays ? static_cast<float>(options().weight_decay) : 0.0f;
       for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
         move_moments(f, state[0] + begin, state[1] + begin, g.data(), g.size());
       });
@@ -100,7 +100,6 @@ private:
     return weights > 0 && step > 0 ? weights / step : 1;
   }
 
-  const OptimizerOptions options_;
   const std::vector<ParameterRun> runs_;
 };
 

@@ -31,7 +31,7 @@ namespace {
 class Lars final : public Optimizer {
 public:
   Lars(const OptimizerOptions& options, const Model& model)
-      : Optimizer(model), options_(options), runs_(parameter_runs(model, options.decay_vectors)) {}
+      : Optimizer(model, options), runs_(parameter_runs(model, options.decay_vectors)) {}
 
   std::span<const std::string_view> state_names() const noexcept override {
     static constexpr std::array<std::string_view, 1> kNames = {"momentum"};
@@ -45,8 +45,8 @@ private:
       const double ratio =
           run.decays ? trust_ratio(factors.gradient_scale, gradient, run, parameters) : 1;
       const Factors f{static_cast<float>(factors.learning_rate * ratio), factors.gradient_scale,
-                      static_cast<float>(options_.momentum),
-                      run.decays ? static_cast<float>(options_.weight_decay) : 0.0f};
+                      static_cast<float>(options().momentum),
+                      run.decays ? static_cast<float>(options().weight_decay) : 0.0f};
       for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
         lars_step(f, parameters + begin, state[0] + begin, g.data(), g.size());
       });
@@ -62,10 +62,9 @@ private:
     const double weights = std::sqrt(of_weights.total());
     const double step = static_cast<double>(scale) * std::sqrt(of_gradient.total());
     if (!(weights > 0 && step > 0)) return 1;
-    return options_.trust_coefficient * weights / (step + options_.weight_decay * weights);
+    return options().trust_coefficient * weights / (step + options().weight_decay * weights);
   }
 
-  const OptimizerOptions options_;
   const std::vector<ParameterRun> runs_;
 };
 

@@ -46,30 +46,29 @@ namespace {
 class Sgd final : public Optimizer {
 public:
   Sgd(const OptimizerOptions& options, const Model& model)
-      : Optimizer(model), options_(options), runs_(decay_runs(model, options.decay_vectors)) {}
+      : Optimizer(model, options), runs_(decay_runs(model, options.decay_vectors)) {}
 
   std::span<const std::string_view> state_names() const noexcept override {
     static constexpr std::array<std::string_view, 1> kNames = {"momentum"};
-    return std::span(kNames).first(options_.momentum == 0 ? 0 : 1);
+    return std::span(kNames).first(options().momentum == 0 ? 0 : 1);
   }
 
 private:
   void apply(const UpdateFactors& factors, std::span<const GradientRun> gradient, float* parameters,
              std::span<float* const> state) const override {
     Factors f{static_cast<float>(factors.learning_rate), factors.gradient_scale,
-              static_cast<float>(options_.momentum), 0};
+              static_cast<float>(options().momentum), 0};
     for (const ParameterRun& run : runs_) {
-      f.weight_decay = run.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
+      f.weight_decay = run.decays ? static_cast<float>(options().weight_decay) : 0.0f;
       for_each_piece(gradient, run, [&](std::size_t begin, std::span<const float> g) {
         float* const w = parameters + begin;
         if (state.empty()) return plain_step(f, w, g.data(), g.size());
-        const auto step = options_.nesterov ? nesterov_step : momentum_step;
+        const auto step = options().nesterov ? nesterov_step : momentum_step;
         step(f, w, state[0] + begin, g.data(), g.size());
       });
     }
   }
 
-  const OptimizerOptions options_;
   const std::vector<ParameterRun> runs_;
 };
 

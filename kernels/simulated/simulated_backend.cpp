@@ -301,6 +301,21 @@ public:
     return {};
   }
 
+  Status update(Stream& stream, const UpdatePass& pass) override {
+    const Memory& memory = *machine_->memory;
+    std::vector<GradientRun> gradient;
+    for (const GradientRun& run : pass.gradient)
+      gradient.push_back({run.begin, {memory.at(run.values.data()), run.values.size()}});
+    stream_of(&stream).enqueue([optimizer = &pass.optimizer, factors = pass.factors,
+                                gradient = std::move(gradient), scale = pass.statistic_scale,
+                                parameters = memory.at(pass.parameters),
+                                state = all_at(memory, pass.state)] {
+      update_on_host({*optimizer, factors, gradient, scale, parameters, state});
+      return Status();
+    });
+    return {};
+  }
+
 private:
   const DeviceName name_;
   const std::shared_ptr<Machine> machine_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "kernels/cuda/internal/cuda_stream.hpp"
@@ -15,5 +16,9 @@ namespace troupe::kernels::cuda {
 Status update(CudaStream& stream, const OptimizerOptions& options, const Model& model,
               const UpdateFactors& factors, const float* gradient, float* parameters,
               std::span<float* const> state);
+
+/// Likewise what update_statistics() does with the first `n` floats of all `sums`.
+Status update_statistics(CudaStream& stream, const Model& model, const float* sums, std::size_t n,
+                         float scale, float* parameters);
 
 }  // namespace troupe::kernels::cuda

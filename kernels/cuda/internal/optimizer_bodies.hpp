@@ -95,6 +95,16 @@ struct LarsStep {
   }
 };
 
+/// What update_statistics() does.
+struct StatisticStep {
+  float momentum, scale;
+  const float* sums;
+  float* x;
+  TROUPE_HOST_DEVICE void operator()(std::size_t i) const {
+    x[i] += momentum * (sums[i] * scale - x[i]);
+  }
+};
+
 /// An element as it lies.
 struct Element {
   const float* values;
@@ -173,7 +183,7 @@ struct PlainRate {
 #define TROUPE_OPTIMIZER_BODIES(each)                                                             \
   each(troupe::kernels::cuda::SgdStep) each(troupe::kernels::cuda::AdamStep)                      \
       each(troupe::kernels::cuda::LambMoments) each(troupe::kernels::cuda::LambStep)              \
-          each(troupe::kernels::cuda::LarsStep)                                                   \
+          each(troupe::kernels::cuda::LarsStep) each(troupe::kernels::cuda::StatisticStep)        \
               each(troupe::kernels::cuda::SquareBlocks<troupe::kernels::cuda::Element>)           \
                   each(troupe::kernels::cuda::SquareBlocks<troupe::kernels::cuda::LambDirection>) \
                       each(troupe::kernels::cuda::TrustRate)                                      \

@@ -1,5 +1,6 @@
 #include "kernels/internal/backend.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/custom_layer.hpp"
 #include "kernels/internal/network.hpp"
 #include "kernels/models.hpp"
+#include "kernels/training_state.hpp"
 #include "kernels/workspace.hpp"
 #include "tests/kernels/cuda/stand_in/stand_in.hpp"
 
@@ -107,6 +109,32 @@ TEST_F(CudaBackend, copies_zeroes_and_orders_through_streams_and_events) {
   ASSERT_TRUE(other->copy(returned.data(), there.data(), 16).ok());
   ASSERT_TRUE(other->synchronize().ok());
   EXPECT_EQ(returned, (std::vector<float>{1, 0, 3, 4}));
+}
+
+TEST_F(CudaBackend, that_has_no_memory_for_an_update_fails_it_until_the_state_is_written_anew) {
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  const Model model = Model::build("m", {100}, {Linear{"a", 100}}).value();
+  auto optimizer = make_optimizer({.name = "lamb"}, model).value();
+  auto initial = TrainingState::Contents{Parameters::initialized(model, 1).value(),
+                                         optimizer->initial_state().value()};
+  TrainingState state =
+      TrainingState::create(device, std::move(optimizer), std::move(initial)).value();
+  const auto before = state.copy().value();
+  const std::vector<float> gradient(model.flat_size(), 1.0f);
+  const std::vector<GradientRun> runs = {{0, gradient}};
+  stand_in::behaviour().memory = 0;  // none is left for the norms
+  EXPECT_EQ(state.update({}, runs, 1.0f).code(), Code::resource_exhausted);
+  stand_in::behaviour().memory = std::size_t{1} << 20;
+  EXPECT_EQ(state.update({}, runs, 1.0f).code(), Code::resource_exhausted);
+  EXPECT_EQ(state.contents().code(), Code::resource_exhausted) << "nobody knows what is there";
+  ASSERT_TRUE(state
+                  .write(before.parameters.buffer(),
+                         std::vector<Buffer>{before.optimizer_state[0].buffer(),
+                                             before.optimizer_state[1].buffer()})
+                  .ok());
+  EXPECT_TRUE(
+      std::ranges::equal(state.contents().value().parameters.values(), before.parameters.values()));
+  EXPECT_TRUE(state.update({}, runs, 1.0f).ok());
 }
 
 }  // namespace
