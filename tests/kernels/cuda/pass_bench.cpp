@@ -1,20 +1,23 @@
-// Passes of models on a device (TROUPE_TEST_DEVICE, or cuda): forward, backward and loss, with
-// parameters sent and gradients brought back. Warms up, looks whether the results are numbers and
-// the same each time, and prints the median and the spread.
+// Passes of models on a device (TROUPE_TEST_DEVICE, or cuda) as a job does them: forward, backward
+// and loss, with weights that lie there and gradients brought back. Warms up, looks whether the
+// results are numbers and the same each time, and prints the median and the spread.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/internal/backend.hpp"
 #include "kernels/models.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/parameters.hpp"
 #include "kernels/philox.hpp"
+#include "kernels/training_state.hpp"
 #include "kernels/workspace.hpp"
 #include "tests/kernels/device_network.hpp"
 
@@ -47,7 +50,10 @@ Status measure(const ComputeDevice& device, const Case& test) {
   options.device = device;
   options.precision = test.precision;
   TROUPE_ASSIGN(Workspace workspace, Workspace::create(model, options));
-  TROUPE_ASSIGN(const Parameters parameters, Parameters::initialized(model, 1));
+  TROUPE_ASSIGN(Parameters parameters, Parameters::initialized(model, 1));
+  TROUPE_ASSIGN(auto optimizer, make_optimizer({}, model));
+  TROUPE_ASSIGN(const TrainingState state,
+                TrainingState::create(device, std::move(optimizer), {std::move(parameters), {}}));
   const bool ids = model.input_dtype() == DType::i32;
   const Tensor samples =
       random_tensor(ids ? DType::i32 : DType::u8, model.input().with_first(test.batch),
@@ -59,7 +65,7 @@ Status measure(const ComputeDevice& device, const Case& test) {
   for (int pass = 0; pass < kWarmUp + kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const LossStats stats,
-                  workspace.forward_backward(parameters, samples, labels, gradients));
+                  workspace.forward_backward(state.weights(), samples, labels, gradients));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (!std::isfinite(stats.loss_sum) || (pass > 0 && stats.loss_sum != loss))
       return {Code::internal,
