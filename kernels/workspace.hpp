@@ -23,7 +23,7 @@ namespace troupe::kernels {
 /// Which kernels compute a layer.
 enum class KernelChoice : std::uint8_t {
   automatic,  ///< per layer, by what was measured to be faster
-  portable,   ///< our own: the same bits on every CPU; one thread
+  portable,   ///< our own: the same bits on every CPU, with any number of threads
   library,    ///< the vendor's library: the same bits on CPUs of one instruction set
 };
 

@@ -17,7 +17,7 @@ bool use_portable(const KernelRequest& request, bool faster) {
     case KernelChoice::automatic:
       break;
   }
-  return faster && request.threads == 1;
+  return faster;
 }
 
 /// Whether a linear layer is one of features alone, with a weight of its own: what the loops over
@@ -37,11 +37,13 @@ bool convolution_is_faster(const KernelRequest& request) {
          layer.output[0] <= kFewChannels;
 }
 
-/// Beyond this the weights do not stay in the second-level cache from one group to the next.
+/// Beyond this the weights do not stay in the second-level cache from one group to the next. The
+/// library makes more of several threads, if samples are not interleaved for it first.
 bool linear_is_faster(const KernelRequest& request) {
   constexpr std::int64_t kWeights = 1 << 17;
   const Layer& layer = request.layers.front();
-  return std::get<Linear>(layer.spec).bias && layer.input()[0] * layer.output[0] <= kWeights;
+  return std::get<Linear>(layer.spec).bias && layer.input()[0] * layer.output[0] <= kWeights &&
+         (request.threads == 1 || request.input().layout == Activation::Layout::interleaved);
 }
 
 MadeKernel make_convolution(const KernelRequest& request) {
@@ -136,7 +138,7 @@ MadeKernel make_reorder(const Activation& from, const Activation& to, int thread
                         SharedScratch& scratch) {
   using Layout = Activation::Layout;
   if (from.layout == Layout::interleaved || to.layout == Layout::interleaved)
-    return make_interleave(from, to);
+    return make_interleave(from, to, threads);
   return make_dnnl_reorder(from, to, threads, scratch);
 }
 

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/cpu/internal/portable.hpp"
 
 namespace troupe::kernels::cpu {
@@ -54,6 +57,9 @@ void copy_rows(const LaneImage& from, const float* source, const LaneImage& to, 
 
 /// A convolution, alone or with the ReLU and the max pooling (windows side by side) that follow it,
 /// on interleaved samples. A group of eight goes through all of it while it is in the cache.
+///
+/// Threads share the groups, and for the weights' gradient the output channels, so each sum is one
+/// thread's: the bits are those of one thread.
 class PortableConvolution final : public LayerKernel {
 public:
   static MadeKernel make(const KernelRequest& request) {
@@ -66,10 +72,12 @@ public:
     const Layer& layer = request.layers.front();
     const auto& spec = std::get<Convolution>(layer.spec);
     if (request.layers.size() > 1) pool_ = std::get<Pooling>(request.layers.back().spec).kernel;
+    threads_ = request.threads;
     weight_offset_ = request.offset_of(0);
     bias_offset_ = request.offset_of(1);
     inputs_ = {interleaved_activation(request.input().shape)};
     output_ = interleaved_activation(request.output_shape());
+    groups_ = groups_of(output_);
     in_ = image_of(layer.input());
     conv_ = image_of(layer.output);
     out_ = image_of(request.layers.back().output);
@@ -98,10 +106,10 @@ public:
 
   Status forward(const ForwardPass& pass) override {
     pack(forward_, pass.parameters + weight_offset_, packed_.data());
-    for (Index group = 0; group < groups_of(output_); ++group)
-      forward_group(padded_input(pass.input(), group), pass.parameters + bias_offset_,
-                    pass.output + group * out_.floats(),
-                    chosen_.data() + (pool_ > 0 ? group * out_.floats() : 0));
+    each_group([&](Index group, Part& part) {
+      forward_group(part, padded_input(part, pass.input(), group), pass.parameters + bias_offset_,
+                    pass.output + group * out_.floats(), chosen(group));
+    });
     return {};
   }
 
@@ -110,16 +118,27 @@ public:
     bias_sums_.clear();
     if (pass.input_gradient() != nullptr)
       pack_turned(backward_, pass.parameters + weight_offset_, packed_turned_.data());
-    for (Index group = 0; group < groups_of(output_); ++group) {
-      const float* const dy = pass.output_gradient + group * out_.floats();
-      if (pool_ > 0)
-        unpool(dy, chosen_.data() + group * out_.floats());
-      else
-        spread(dy);
-      loops_.correlate_weights(weights_, backward_.x, padded_input(pass.input(), group),
-                               gradient_.data(), sums_.data(), bias_sums_.data());
+    if (parts_.size() == 1) {
+      for (Index group = 0; group < groups_; ++group) {
+        weights_gradient(parts_[0], pass, group, 0, conv_.channels);
+        if (pass.input_gradient() != nullptr) input_gradient(parts_[0], pass, group);
+      }
+    } else {
+      parallel_each(static_cast<int>(parts_.size()), parts_.size(),
+                    [&](std::size_t range, std::size_t part) {
+                      const auto n = static_cast<Index>(range);
+                      const auto ranges = static_cast<Index>(parts_.size());
+                      const Index begin = n * conv_.channels / ranges;
+                      const Index end = (n + 1) * conv_.channels / ranges;
+                      if (begin == end) return;
+                      for (Index group = 0; group < groups_; ++group)
+                        weights_gradient(parts_[part], pass, group, begin, end);
+                    });
       if (pass.input_gradient() != nullptr)
-        input_gradient(pass.input_gradient() + group * in_.floats());
+        each_group([&](Index group, Part& part) {
+          output_gradient(part, pass, group, 0, conv_.channels);
+          input_gradient(part, pass, group);
+        });
     }
     for (Index i = 0; i < sums_.size() / 8; ++i)
       pass.gradients[weight_offset_ + static_cast<std::size_t>(i)] =
@@ -131,13 +150,38 @@ public:
   }
 
 private:
+  /// What a thread works in.
+  struct Part {
+    Scratch padded, tile;
+    Scratch gradient;  ///< of the convolution's output, as backward_.x has it
+    Scratch unpooled;  ///< the same without zeros between the strides
+  };
+
+  template <class Body>
+  void each_group(const Body& body) {
+    parallel_each(static_cast<int>(parts_.size()), static_cast<std::size_t>(groups_),
+                  [&](std::size_t group, std::size_t part) {
+                    body(static_cast<Index>(group), parts_[part]);
+                  });
+  }
+  std::uint8_t* chosen(Index group) {
+    return chosen_.data() + (pool_ > 0 ? group * out_.floats() : 0);
+  }
+
   Status allocate() {
     const Index weights = conv_.channels * in_.channels * forward_.kernel * forward_.kernel;
     TROUPE_ASSIGN(packed_, Scratch::zeros(weights));
     TROUPE_ASSIGN(packed_turned_, Scratch::zeros(want_input_gradient_ ? weights : 0));
-    TROUPE_ASSIGN(padded_, Scratch::zeros(forward_.x.left > 0 ? forward_.x.floats() : 0));
-    TROUPE_ASSIGN(tile_, Scratch::zeros(pool_ * Correlation::kMaxChannels * conv_.width * 8));
-    TROUPE_ASSIGN(gradient_, Scratch::zeros(backward_.x.floats()));
+    parts_.resize(static_cast<std::size_t>(
+        std::clamp<Index>(threads_, 1, std::max(groups_, conv_.channels))));
+    for (Part& part : parts_) {
+      TROUPE_ASSIGN(part.padded, Scratch::zeros(forward_.x.left > 0 ? forward_.x.floats() : 0));
+      TROUPE_ASSIGN(part.tile, Scratch::zeros(pool_ * Correlation::kMaxChannels * conv_.width * 8));
+      TROUPE_ASSIGN(part.gradient, Scratch::zeros(backward_.x.floats()));
+      if (pool_ > 0 && stride_ > 1) {
+        TROUPE_ASSIGN(part.unpooled, Scratch::zeros(conv_.floats()));
+      }
+    }
     TROUPE_ASSIGN(sums_, Scratch::zeros(weights * 8));
     TROUPE_ASSIGN(bias_sums_, Scratch::zeros(conv_.channels * 8));
     if (pool_ > 0) chosen_.resize(output_.floats);
@@ -145,14 +189,15 @@ private:
   }
 
   /// The group's input with the zero columns that the windows reach into.
-  const float* padded_input(const float* input, Index group) {
+  const float* padded_input(Part& part, const float* input, Index group) const {
     const float* const own = input + group * in_.floats();
     if (forward_.x.left == 0) return own;
-    copy_rows(in_, own, forward_.x, padded_.data());
-    return padded_.data();
+    copy_rows(in_, own, forward_.x, part.padded.data());
+    return part.padded.data();
   }
 
-  void forward_group(const float* x, const float* bias, float* y, std::uint8_t* chosen) {
+  void forward_group(Part& part, const float* x, const float* bias, float* y,
+                     std::uint8_t* chosen) const {
     for (Index block = 0; block < forward_.blocks(); ++block) {
       const Index begin = forward_.block_begin(block);
       const Index channels = forward_.block_begin(block + 1) - begin;
@@ -171,30 +216,33 @@ private:
       const Index tile_channel = pool_ * conv_.row_floats();
       for (Index p = 0; p < out_.height; ++p) {
         for (Index r = 0; r < pool_; ++r)
-          row(p * pool_ + r, tile_.data() + r * conv_.row_floats(), tile_channel);
+          row(p * pool_ + r, part.tile.data() + r * conv_.row_floats(), tile_channel);
         for (Index o = 0; o < channels; ++o) {
           const Index at = (begin + o) * out_.channel_floats() + p * out_.row_floats();
-          loops_.relu_pool_rows(tile_.data() + o * tile_channel, conv_.width, pool_, out_.width,
+          loops_.relu_pool_rows(part.tile.data() + o * tile_channel, conv_.width, pool_, out_.width,
                                 y + at, chosen + at);
         }
       }
     }
   }
 
-  /// The convolution's output gradient from the pooled one's, into `gradient_`.
-  void unpool(const float* dy, const std::uint8_t* chosen) {
-    const LaneImage& to = backward_.x;
-    if (stride_ > 1) {
+  /// Of the convolution's output, for its channels [begin, end), into the part's `gradient`.
+  void output_gradient(Part& part, const BackwardPass& pass, Index group, Index begin, Index end) {
+    const float* const dy = pass.output_gradient + group * out_.floats();
+    if (pool_ == 0) {
+      spread(dy, begin, end, part.gradient.data());
+    } else if (stride_ > 1) {
       // Rare enough: side by side first, then apart.
-      pooled_apart_.assign(static_cast<std::size_t>(conv_.floats()), 0.0f);
-      unpool_to(dy, chosen, conv_, pooled_apart_.data());
-      spread(pooled_apart_.data());
-      return;
+      unpool(dy, chosen(group), begin, end, conv_, part.unpooled.data());
+      spread(part.unpooled.data(), begin, end, part.gradient.data());
+    } else {
+      unpool(dy, chosen(group), begin, end, backward_.x, part.gradient.data());
     }
-    unpool_to(dy, chosen, to, gradient_.data());
   }
-  void unpool_to(const float* dy, const std::uint8_t* chosen, const LaneImage& to, float* target) {
-    for (Index o = 0; o < out_.channels; ++o)
+
+  void unpool(const float* dy, const std::uint8_t* chosen, Index begin, Index end,
+              const LaneImage& to, float* target) const {
+    for (Index o = begin; o < end; ++o)
       for (Index p = 0; p < out_.height; ++p) {
         const Index at = o * out_.channel_floats() + p * out_.row_floats();
         loops_.relu_unpool_rows(
@@ -204,24 +252,39 @@ private:
       }
   }
 
-  /// Copies a gradient of the convolution's output to every stride-th place of `gradient_`.
-  void spread(const float* dy) {
+  /// Copies a gradient of the convolution's output to every stride-th place of `target`.
+  void spread(const float* dy, Index begin, Index end, float* target) const {
     const LaneImage& to = backward_.x;
-    for (Index o = 0; o < conv_.channels; ++o)
+    dy += begin * conv_.channel_floats();
+    for (Index o = begin; o < end; ++o)
       for (Index r = 0; r < conv_.height; ++r)
         for (Index c = 0; c < conv_.width; ++c, dy += 8)
-          std::memcpy(gradient_.data() + o * to.channel_floats() + r * stride_ * to.row_floats() +
+          std::memcpy(target + o * to.channel_floats() + r * stride_ * to.row_floats() +
                           (to.left + c * stride_) * 8,
                       dy, 8 * sizeof(float));
   }
 
-  void input_gradient(float* dx) {
+  /// Adds the group's to the sums of the output channels [begin, end), whose output_gradient() is
+  /// made for that.
+  void weights_gradient(Part& part, const BackwardPass& pass, Index group, Index begin, Index end) {
+    output_gradient(part, pass, group, begin, end);
+    Correlation channels = weights_;
+    channels.out_channels = end - begin;
+    const Index taps = in_.channels * weights_.kernel * weights_.kernel;
+    loops_.correlate_weights(channels, backward_.x, padded_input(part, pass.input(), group),
+                             part.gradient.data() + begin * backward_.x.channel_floats(),
+                             sums_.data() + begin * taps * 8, bias_sums_.data() + begin * 8);
+  }
+
+  /// From the part's `gradient`.
+  void input_gradient(Part& part, const BackwardPass& pass, Index group) const {
+    float* const dx = pass.input_gradient() + group * in_.floats();
     for (Index block = 0; block < backward_.blocks(); ++block) {
       const Index begin = backward_.block_begin(block);
       const float* const weights =
           packed_turned_.data() + begin * conv_.channels * backward_.kernel * backward_.kernel;
       for (Index r = 0; r < in_.height; ++r)
-        loops_.correlate_row(backward_, block, r, gradient_.data(), weights, nullptr,
+        loops_.correlate_row(backward_, block, r, part.gradient.data(), weights, nullptr,
                              dx + begin * in_.channel_floats() + r * in_.row_floats(),
                              in_.channel_floats());
     }
@@ -234,9 +297,11 @@ private:
   bool want_input_gradient_ = false;
   LaneImage in_, conv_, out_;  ///< input, the convolution's output, the kernel's output
   Correlation forward_, backward_, weights_;
-  Scratch packed_, packed_turned_, padded_, tile_, gradient_, sums_, bias_sums_;
+  int threads_ = 1;
+  Index groups_ = 0;
+  Scratch packed_, packed_turned_, sums_, bias_sums_;
+  std::vector<Part> parts_;  ///< one for each thread
   std::vector<std::uint8_t> chosen_;
-  std::vector<float> pooled_apart_;
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/cpu/internal/portable.hpp"
 
 namespace troupe::kernels::cpu {
@@ -18,6 +21,7 @@ void Scratch::clear() noexcept {
 
 namespace {
 
+/// Threads share the groups, and the columns of the weights' gradient: the bits are those of one.
 class PortableLinear final : public LayerKernel {
 public:
   static MadeKernel make(const KernelRequest& request) {
@@ -28,6 +32,7 @@ public:
 
   explicit PortableLinear(const KernelRequest& request) {
     const Layer& layer = request.layers[0];
+    threads_ = request.threads;
     weight_offset_ = request.offset_of(0);
     bias_offset_ = request.offset_of(1);
     inputs_ = {interleaved_activation(request.input().shape)};
@@ -41,17 +46,31 @@ public:
   KernelTraits traits() const noexcept override { return {.backward_reads_output = false}; }
 
   Status forward(const ForwardPass& pass) override {
-    loops_.linear_forward(groups_, in_, out_, pass.input(), pass.parameters + weight_offset_,
-                          pass.parameters + bias_offset_, pass.output);
+    each_groups([&](Index group, Index groups) {
+      loops_.linear_forward(groups, in_, out_, pass.input() + group * in_ * kLanes,
+                            pass.parameters + weight_offset_, pass.parameters + bias_offset_,
+                            pass.output + group * out_ * kLanes);
+    });
     return {};
   }
 
   Status backward(const BackwardPass& pass) override {
-    for (Index group = 0; group < groups_; ++group)
-      loops_.deinterleave(pass.input() + group * in_ * kLanes, in_,
-                          rows_.data() + group * kLanes * row_, row_);
-    loops_.linear_weights(groups_, in_, out_, rows_.data(), row_, pass.output_gradient,
-                          pass.gradients + weight_offset_);
+    each_groups([&](Index first, Index groups) {
+      for (Index group = first; group < first + groups; ++group)
+        loops_.deinterleave(pass.input() + group * in_ * kLanes, in_,
+                            rows_.data() + group * kLanes * row_, row_);
+      if (pass.input_gradient() != nullptr)
+        loops_.linear_input(groups, in_, out_, pass.output_gradient + first * out_ * kLanes,
+                            pass.parameters + weight_offset_,
+                            pass.input_gradient() + first * in_ * kLanes);
+    });
+    const auto pieces = static_cast<std::size_t>((in_ + kColumns - 1) / kColumns);
+    parallel_each(threads_, pieces, [&](std::size_t piece, std::size_t) {
+      const Index begin = static_cast<Index>(piece) * kColumns;
+      loops_.linear_weights(groups_, in_, out_, begin, std::min(begin + kColumns, in_),
+                            rows_.data(), row_, pass.output_gradient,
+                            pass.gradients + weight_offset_);
+    });
     for (Index o = 0; o < out_; ++o) {
       float lanes[kLanes] = {};
       for (Index group = 0; group < groups_; ++group)
@@ -59,15 +78,26 @@ public:
           lanes[lane] += pass.output_gradient[(group * out_ + o) * kLanes + lane];
       pass.gradients[bias_offset_ + static_cast<std::size_t>(o)] = sum_of_lanes(lanes);
     }
-    if (pass.input_gradient() != nullptr)
-      loops_.linear_input(groups_, in_, out_, pass.output_gradient,
-                          pass.parameters + weight_offset_, pass.input_gradient());
     return {};
   }
 
 private:
+  /// Of the weights' gradient, for one thread: as many as the loops take at once.
+  static constexpr Index kColumns = 32;
+
+  /// Calls body(first, count) for runs of groups, of which the loops take two at once.
+  template <class Body>
+  void each_groups(const Body& body) {
+    parallel_each(threads_, static_cast<std::size_t>((groups_ + 1) / 2),
+                  [&](std::size_t pair, std::size_t) {
+                    const Index first = static_cast<Index>(pair) * 2;
+                    body(first, std::min<Index>(2, groups_ - first));
+                  });
+  }
+
   const LaneLoops& loops_ = lane_loops();
   std::size_t weight_offset_ = 0, bias_offset_ = 0;
+  int threads_ = 1;
   Index groups_ = 0, in_ = 0, out_ = 0;
   Index row_ = 0;  ///< floats of a row of `rows_`
   Scratch rows_;   ///< the input sample by sample, for the weights' gradient
@@ -76,7 +106,7 @@ private:
 /// Between plain and interleaved samples; lanes without a sample are zeros.
 class Interleave final : public LayerKernel {
 public:
-  Interleave(const Activation& from, const Activation& to) {
+  Interleave(const Activation& from, const Activation& to, int threads) : threads_(threads) {
     inputs_ = {from};
     output_ = to;
     batch_ = from.shape[0];
@@ -100,14 +130,15 @@ private:
   void move(bool from_plain, const float* from, float* to) {
     const Index group_floats = features_ * kLanes;
     const Index full = batch_ / kLanes;
-    for (Index group = 0; group < full; ++group) {
+    parallel_each(threads_, static_cast<std::size_t>(full), [&](std::size_t n, std::size_t) {
+      const auto group = static_cast<Index>(n);
       if (from_plain)
         loops_.interleave(from + group * group_floats, features_, features_,
                           to + group * group_floats);
       else
         loops_.deinterleave(from + group * group_floats, features_, to + group * group_floats,
                             features_);
-    }
+    });
     const Index rest = batch_ % kLanes;
     if (rest == 0) return;
     from += full * group_floats;
@@ -122,6 +153,7 @@ private:
   }
 
   const LaneLoops& loops_ = lane_loops();
+  int threads_;
   Index batch_ = 0, features_ = 0;
 };
 
@@ -132,8 +164,8 @@ MadeKernel make_portable_linear(const KernelRequest& request) {
   return PortableLinear::make(request);
 }
 
-MadeKernel make_interleave(const Activation& from, const Activation& to) {
-  return MadeKernel(std::make_unique<Interleave>(from, to));
+MadeKernel make_interleave(const Activation& from, const Activation& to, int threads) {
+  return MadeKernel(std::make_unique<Interleave>(from, to, threads));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/internal/parallel.hpp"
 #include "kernels/cpu/internal/portable.hpp"
 
 namespace troupe::kernels::cpu {
@@ -13,7 +15,7 @@ namespace {
 class PortablePooling final : public LayerKernel {
 public:
   explicit PortablePooling(const KernelRequest& request)
-      : spec_(std::get<Pooling>(request.layers[0].spec)) {
+      : spec_(std::get<Pooling>(request.layers[0].spec)), threads_(request.threads) {
     const Layer& layer = request.layers[0];
     inputs_ = {interleaved_activation(request.input().shape)};
     output_ = interleaved_activation(request.output_shape());
@@ -67,7 +69,8 @@ private:
 
   template <class Body>
   void each_window(Body body) const {
-    for (Index image = 0; image < images_; ++image)
+    parallel_each(threads_, static_cast<std::size_t>(images_), [&](std::size_t n, std::size_t) {
+      const auto image = static_cast<Index>(n);
       for (Index r = 0; r < out_height_; ++r)
         for (Index c = 0; c < out_width_; ++c) {
           const Index top = r * spec_.stride - spec_.padding;
@@ -77,6 +80,7 @@ private:
                Window{std::max<Index>(top, 0), std::min<Index>(top + spec_.kernel, in_height_),
                       std::max<Index>(left, 0), std::min<Index>(left + spec_.kernel, in_width_)});
         }
+    });
   }
   template <class Body>
   void each_element(const Window& window, Body body) const {
@@ -106,6 +110,7 @@ private:
   }
 
   Pooling spec_;
+  int threads_;
   Index in_height_ = 0, in_width_ = 0, out_height_ = 0, out_width_ = 0;
   Index images_ = 0;                  ///< groups times channels
   std::vector<std::int32_t> chosen_;  ///< which element of the image each maximum was

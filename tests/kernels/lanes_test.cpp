@@ -107,7 +107,7 @@ TEST_F(Lanes, multiply_to_the_same_bits) {
         loops.linear_input(3, in, out, dy.data(), weights.data(), dx.data());
         for (Index g = 0; g < 3; ++g)
           loops.deinterleave(x.data() + g * in * 8, in, rows.data() + g * 8 * row, row);
-        loops.linear_weights(3, in, out, rows.data(), row, dy.data(), dw.data());
+        loops.linear_weights(3, in, out, 0, in, rows.data(), row, dy.data(), dw.data());
         loops.interleave(rows.data(), row, in, again.data());
         EXPECT_TRUE(std::equal(again.begin(), again.end(), x.begin()));
         for (const Floats* more : {&dx, &dw, &rows}) y.insert(y.end(), more->begin(), more->end());

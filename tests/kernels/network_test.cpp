@@ -85,6 +85,54 @@ TEST(Activations, and_adaptive_pooling_give_the_same_bits_by_any_number_of_threa
   }
 }
 
+TEST(PortableKernels, give_the_same_bits_with_any_number_of_threads) {
+  const std::vector<Model> models = {
+      make_model("lenet5").value(),
+      // Alone, strided, padded, windows that leave an edge, more channels than threads and fewer.
+      Model::build("m", {3, 11, 13},
+                   {Convolution{"a", 5, 3, /*stride=*/2, /*padding=*/1}, Relu{},
+                    Convolution{"b", 1, 3, 1, 1}, Relu{}, Pooling{Pooling::Kind::max, 2, 2},
+                    Flatten{}, Linear{"c", 45}, Relu{}, Linear{"d", 3}})
+          .value(),
+      Model::build(
+          "m", {2, 17, 9},
+          {Convolution{"a", 7, 2, /*stride=*/2, 0}, Relu{}, Pooling{Pooling::Kind::max, 3, 3},
+           Pooling{Pooling::Kind::average, 2, 1, 1}, Flatten{}, Linear{"c", 33}})
+          .value()};
+  for (const Model& model : models)
+    for (const std::int64_t batch : {3, 8, 30}) {
+      const Parameters parameters = Parameters::initialized(model, 2).value();
+      std::vector<float> output, gradient, weights;
+      for (const int threads : {1, 2, 3, 7}) {
+        SCOPED_TRACE(testing::Message()
+                     << to_string(model.input()) << " " << batch << " " << threads);
+        Network network =
+            Network::create(
+                model, batch,
+                {.choice = KernelChoice::portable, .threads = threads, .input_gradient = true})
+                .value();
+        ASSERT_FALSE(network.uses_library());
+        std::vector<float> given, back, sums(model.flat_size());
+        for (int pass = 0; pass < 2; ++pass) {  // nothing is left from the one before
+          fill(network.input(), 1);
+          ASSERT_TRUE(network.forward(parameters.values().data()).ok());
+          given.assign(network.output().begin(), network.output().end());
+          fill(network.output_gradient(), 2);
+          ASSERT_TRUE(network.backward(parameters.values().data(), sums.data(), {}).ok());
+          back.assign(network.input_gradient().begin(), network.input_gradient().end());
+        }
+        if (threads == 1) {
+          output = given;
+          gradient = back;
+          weights = sums;
+        }
+        EXPECT_EQ(given, output);
+        EXPECT_EQ(back, gradient);
+        EXPECT_EQ(sums, weights);
+      }
+    }
+}
+
 TEST(BatchNorm, adds_its_batchs_mean_and_unbiased_variance_to_the_statistics) {
   const Model model = Model::build("m", {2, 2, 3}, {BatchNorm{"b"}}).value();
   Network network = make(model, 4);

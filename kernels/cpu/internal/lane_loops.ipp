@@ -295,10 +295,10 @@ constexpr LinearWeightsBlock kLinearWeightsBlocks[3][4] = {
     {linear_weights_block<3, 1>, linear_weights_block<3, 2>, linear_weights_block<3, 3>,
      linear_weights_block<3, 4>}};
 
-void linear_weights(Index groups, Index in, Index out, const float* x, Index row, const float* dy,
-                    float* dw) {
-  for (Index i = 0; i < in; i += 32) {
-    const Index columns = smaller(32, in - i);
+void linear_weights(Index groups, Index in, Index out, Index begin, Index end, const float* x,
+                    Index row, const float* dy, float* dw) {
+  for (Index i = begin; i < end; i += 32) {
+    const Index columns = smaller(32, end - i);
     const Index vectors = (columns + 7) / 8;
     for (Index o = 0; o < out; o += 3)
       kLinearWeightsBlocks[smaller(3, out - o) - 1][vectors - 1](

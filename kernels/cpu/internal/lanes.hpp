@@ -71,10 +71,10 @@ struct LaneLoops {
   /// dx[g][i] = sum over o of w[o][i] dy[g][o].
   void (*linear_input)(Index groups, Index in, Index out, const float* dy, const float* weights,
                        float* dx);
-  /// dw[o][i] = sum over samples of dy[g][o][lane] x[sample][i], x row-major with rows of
-  /// `row` floats (a multiple of 8).
-  void (*linear_weights)(Index groups, Index in, Index out, const float* x, Index row,
-                         const float* dy, float* dw);
+  /// dw[o][i] = sum over samples of dy[g][o][lane] x[sample][i], for i from `begin` (a multiple of
+  /// 8) to `end`; x row-major with rows of `row` floats (a multiple of 8).
+  void (*linear_weights)(Index groups, Index in, Index out, Index begin, Index end, const float* x,
+                         Index row, const float* dy, float* dw);
 
   /// Eight rows of `count` floats (`row` apart) to `count` vectors of eight, and back.
   void (*interleave)(const float* rows, Index row, Index count, float* lanes);

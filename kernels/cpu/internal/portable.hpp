@@ -31,6 +31,6 @@ inline Index groups_of(const Activation& activation) {
 MadeKernel make_portable_convolution(const KernelRequest& request);
 MadeKernel make_portable_linear(const KernelRequest& request);
 MadeKernel make_portable_pooling(const KernelRequest& request);
-MadeKernel make_interleave(const Activation& from, const Activation& to);
+MadeKernel make_interleave(const Activation& from, const Activation& to, int threads);
 
 }  // namespace troupe::kernels::cpu
