@@ -198,9 +198,8 @@ Result<Workspace::State::Cached*> Workspace::State::network(std::int64_t batch, 
                 Network::create(model, batch,
                                 {options.device, options.kernels, options.threads, mode, false,
                                  &memory.stream(), options.precision}));
-  // Sums over ranks are the host's, in the middle of a pass.
-  cached.push_front(
-      {batch, mode, std::move(created), RecordedPass(rank_sums(model).calls == 0, statistics)});
+  RecordedPass pass(created.can_be_recorded(), statistics);
+  cached.push_front({batch, mode, std::move(created), std::move(pass)});
   return &cached.front();
 }
 

@@ -12,11 +12,6 @@ MadeKernel of(Context& context, const KernelRequest& request) {
   return make(context, request, factors);
 }
 
-MadeKernel refuse_custom(Context&, const KernelRequest&) {
-  return Error{Code::not_supported,
-               "a layer of one's own is computed on the host; take the device cpu for this model"};
-}
-
 constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::convolution, DType::f32, make_convolution},
     {Operation::convolution, DType::bf16, of<make_rounded_convolution, DType::bf16>},
@@ -49,7 +44,7 @@ constexpr KernelEntry<Maker> kKernels[] = {
     {Operation::attention, DType::bf16, of<make_fused_attention, DType::bf16>},
     {Operation::attention, DType::f16, of<make_fused_attention, DType::f16>},
     {Operation::lstm, DType::f32, make_lstm},
-    {Operation::custom, DType::f32, refuse_custom},
+    {Operation::custom, DType::f32, make_custom},
 };
 
 }  // namespace

@@ -91,6 +91,8 @@ struct KernelTraits {
   bool passes_gradient = false;
   /// The output is the input under another shape: forward is not called either.
   bool alias = false;
+  /// A pass waits for the stream in its middle, as something of it is done on the host.
+  bool waits = false;
 };
 
 /// A layer (or a run of layers in one) made ready for one batch size on one device.

@@ -407,6 +407,12 @@ bool Network::uses_library() const noexcept {
   return std::ranges::any_of(steps_, [](const Step& x) { return x.kernel->uses_library(); });
 }
 
+bool Network::can_be_recorded() const noexcept {
+  return std::ranges::none_of(steps_, [](const Step& x) {
+    return x.kernel->traits().waits || x.kernel->sums_over_ranks() > 0;
+  });
+}
+
 std::span<std::int32_t> Network::ids() noexcept {
   const Value& value = values_.front();
   return {reinterpret_cast<std::int32_t*>(memory_.data() + arena_.offset(value.block)),

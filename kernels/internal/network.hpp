@@ -66,6 +66,8 @@ public:
 
   /// Whether any of its layers is computed by a vendor's library.
   bool uses_library() const noexcept;
+  /// Whether the host has no part in the middle of a pass, which may then be recorded.
+  bool can_be_recorded() const noexcept;
   /// How many kernels a pass runs, reorders included; some stand for several layers.
   std::size_t kernels() const noexcept { return steps_.size(); }
   /// Bytes of activations and gradients.

@@ -11,6 +11,9 @@ Status RecordedPass::enqueue(PassMemory& memory, const Addresses& addresses, con
     return replay(memory);
   }
   pieces_.clear();
+  if (!may_record_ && statistics_->not_recorded.empty())
+    statistics_->not_recorded =
+        "the host has a part in it: a synchronized batch norm, or a layer of one's own";
   if (!ran_ || !may_record_ || !memory.stream().can_record()) {
     // On their first pass kernels make what they keep, which is nothing to be recorded.
     TROUPE_TRY(enqueue_plainly(memory, pass));

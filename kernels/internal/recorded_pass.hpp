@@ -32,7 +32,8 @@ public:
   /// Enqueues a pass in the stream of `memory`, kernel by kernel.
   using Pass = std::function<Status(const GradientEnqueued& enqueued)>;
 
-  /// With `may_record` false all passes are done without. Counts in `statistics`.
+  /// With `may_record` false (Network::can_be_recorded()) all passes are done without. Counts in
+  /// `statistics`.
   RecordedPass(bool may_record, PassStatistics& statistics)
       : may_record_(may_record), statistics_(&statistics) {}
 

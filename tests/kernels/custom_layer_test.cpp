@@ -11,6 +11,7 @@
 
 #include "kernels/model_builder.hpp"
 #include "kernels/workspace.hpp"
+#include "tests/kernels/device_network.hpp"
 #include "tests/kernels/gradient_check.hpp"
 #include "tests/kernels/reference.hpp"
 
@@ -124,7 +125,9 @@ TEST(CustomLayer, that_computes_what_a_layer_of_ours_does_gives_the_same_bits) {
   const auto gradients_of = [](LayerSpec activation) {
     const Model model =
         Model::build("m", {6}, {Linear{"a", 7}, std::move(activation), Linear{"b", 3}}).value();
-    Workspace workspace = Workspace::create(model, {.kernels = KernelChoice::library}).value();
+    Workspace workspace = Workspace::create(model, {.kernels = KernelChoice::library,
+                                                    .device = test_device().value()})
+                              .value();
     const Parameters parameters = Parameters::initialized(model, 3).value();
     Tensor x = Tensor::zeros(DType::f32, {5, 6}).value();
     for (std::size_t i = 0; i < 30; ++i) x.data<float>()[i] = static_cast<float>(i % 7) - 3.0f;
@@ -175,7 +178,7 @@ TEST(CustomLayer, whose_parameters_are_not_its_own_and_trained_is_refused) {
 TEST(CustomLayer, whose_pass_fails_or_throws_ends_that_pass_with_its_name) {
   const auto error_of = [](const std::function<void(Scripted&)>& change) {
     const Model model = Model::build("m", {4}, {Linear{"l", 4}, scripted(change)}).value();
-    Workspace workspace = Workspace::create(model).value();
+    Workspace workspace = Workspace::create(model, {.device = test_device().value()}).value();
     const Parameters parameters = Parameters::zeros(model).value();
     std::vector<float> gradients(model.flat_size());
     const auto result =
@@ -212,10 +215,10 @@ TEST(CustomLayer, finds_zeros_where_it_is_to_write) {
     };
   });
   const Model model = Model::build("m", {4}, {layer}).value();
-  Workspace workspace = Workspace::create(model).value();
+  Workspace workspace = Workspace::create(model, {.device = test_device().value()}).value();
   const Parameters parameters = Parameters::initialized(model, 1).value();
   std::vector<float> gradients(model.flat_size(), 7.0f);
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(workspace
                     .forward_backward(parameters, Tensor::zeros(DType::f32, {2, 4}).value(),
                                       Tensor::zeros(DType::u8, {2}).value(), gradients)

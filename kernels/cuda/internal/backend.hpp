@@ -27,6 +27,7 @@ MadeKernel make_add(Context& context, const KernelRequest& request);
 MadeKernel make_attention(Context& context, const KernelRequest& request);
 MadeKernel make_batch_norm(Context& context, const KernelRequest& request);
 MadeKernel make_concat(Context& context, const KernelRequest& request);
+MadeKernel make_custom(Context& context, const KernelRequest& request);
 MadeKernel make_convolution(Context& context, const KernelRequest& request);
 MadeKernel make_dropout(Context& context, const KernelRequest& request);
 MadeKernel make_embedding(Context& context, const KernelRequest& request);

@@ -53,7 +53,7 @@ private:
     const DeviceScope scope(context_.ordinal());
     TROUPE_TRY(scope.status());
     Status done = body();
-    if (done.ok()) return done;
+    if (done.ok() || done.error().message.starts_with(name_)) return done;
     return {done.code(), name_ + ": " + done.error().message};
   }
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/compute_device.hpp"
-#include "kernels/custom_layer.hpp"
 #include "kernels/internal/network.hpp"
 #include "kernels/models.hpp"
 #include "kernels/training_state.hpp"
@@ -55,25 +54,6 @@ TEST_F(CudaBackend, has_products_of_f32_bf16_and_f16) {
   const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
   for (const DType precision : {DType::f32, DType::bf16, DType::f16})
     EXPECT_TRUE(device.backend().check_precision(precision).ok());
-}
-
-class Identity final : public CustomLayer {
-public:
-  Result<Shape> output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }
-  Status forward(const CustomForward&) const override { return {}; }
-  Status backward(const CustomBackward&) const override { return {}; }
-};
-
-TEST_F(CudaBackend, refuses_a_layer_of_ones_own_and_says_where_it_runs) {
-  const Model model =
-      Model::build("m", {3}, {Custom{"mine", std::make_shared<Identity>()}}).value();
-  const auto workspace =
-      Workspace::create(model, {.device = ComputeDevice::open({Device::cuda, 0}).value()});
-  const Status refused =
-      workspace.ok() ? Network::create(model, 1, {.device = workspace->options().device}).status()
-                     : workspace.status();
-  ASSERT_EQ(refused.code(), Code::not_supported);
-  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("mine"), HasSubstr("device cpu")));
 }
 
 TEST_F(CudaBackend, gives_memory_of_the_device_and_pinned_memory) {

@@ -1,5 +1,8 @@
 // Passes as CUDA graphs, on the stand-in.
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/compute_device.hpp"
+#include "kernels/custom_layer.hpp"
 #include "kernels/internal/backend.hpp"
 #include "kernels/models.hpp"
 #include "kernels/workspace.hpp"
@@ -75,6 +79,41 @@ TEST_F(CudaRecordings, are_done_without_if_cuda_does_not_take_them) {
   EXPECT_EQ(passes.replayed, 0u);
   EXPECT_THAT(passes.not_recorded, HasSubstr("recording of a pass: CUDA says"));
   EXPECT_EQ(plain, recorded);
+}
+
+class Doubled final : public CustomLayer {
+public:
+  Result<Shape> output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }
+  Status forward(const CustomForward& pass) const override {
+    std::ranges::transform(pass.inputs[0], pass.output.begin(), [](float x) { return 2 * x; });
+    return {};
+  }
+  Status backward(const CustomBackward& pass) const override {
+    std::ranges::transform(pass.output_gradient, pass.input_gradients[0].begin(),
+                           [](float x) { return 2 * x; });
+    return {};
+  }
+};
+
+TEST_F(CudaRecordings, are_not_made_of_passes_that_the_host_has_a_part_in) {
+  const Model model =
+      Model::build("m", {3}, {Linear{"a", 4}, Custom{"mine", std::make_shared<Doubled>()}}).value();
+  Workspace workspace =
+      Workspace::create(model, {.device = ComputeDevice::open({Device::cuda, 0}).value()}).value();
+  Workspace on_cpu = Workspace::create(model).value();
+  const Parameters parameters = Parameters::initialized(model, 1).value();
+  Tensor x = Tensor::zeros(DType::f32, {1, 3}).value();
+  const Tensor label = Tensor::zeros(DType::u8, {1}).value();
+  std::vector<float> gradients(model.flat_size()), expected(model.flat_size());
+  for (int step = 0; step < 4; ++step) {
+    x.data<float>()[0] = static_cast<float>(step);
+    ASSERT_TRUE(workspace.forward_backward(parameters, x, label, gradients).ok());
+    ASSERT_TRUE(on_cpu.forward_backward(parameters, x, label, expected).ok());
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      EXPECT_NEAR(gradients[i], expected[i], 1e-6f) << step << " " << i;
+  }
+  EXPECT_EQ(workspace.statistics().replayed, 0u);
+  EXPECT_THAT(workspace.statistics().not_recorded, HasSubstr("a layer of one's own"));
 }
 
 TEST_F(CudaRecordings, end_with_an_error_after_what_cannot_be_captured_and_the_stream_goes_on) {
