@@ -90,8 +90,9 @@ struct PassStatistics {
 ///            same weights. With `threads` above 1 a call uses the OpenMP pool of its thread,
 ///            whose size it sets and puts back.
 /// Device:    host memory is copied to and from it within a call; gradients come back while those
-///            of earlier layers are computed. Weights of a TrainingState are read where they lie,
-///            after its last update, and left alone when a call returns.
+///            of earlier layers are computed, if they go to ComputeDevice::allocate_staging()'s
+///            memory (a copy to other memory waits). Weights of a TrainingState are read where they
+///            lie, after its last update, and left alone when a call returns.
 /// Failure:   `shape_mismatch` and `invalid_argument` name what was given and what is needed, and
 ///            leave the gradients untouched; `resource_exhausted`. It can be used again after any.
 class Workspace {

@@ -47,6 +47,12 @@ public:
   Replica& replica() { return *replica_; }
   const Replica& replica() const { return *replica_; }
   BufferPool& pool() { return pool_; }
+  /// The host's, for what a rank's passes give: pinned, where a device copies to it, as a copy to
+  /// other memory waits for what is computed.
+  Result<Buffer> acquire_gradients(std::size_t bytes) {
+    return device_.kind() == kernels::Device::cpu ? pool_.acquire(bytes)
+                                                  : device_.allocate_staging(bytes);
+  }
   /// What the ranks of this node share to compute on.
   const kernels::ComputeDevice& device() const { return device_; }
   /// As kernels::instruction_set says.

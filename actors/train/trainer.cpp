@@ -104,7 +104,7 @@ private:
     const auto begun = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(auto input, tensors(batch.inputs, batch.labels, batch.samples));
     const auto floats = job_->replica().model().flat_size();
-    TROUPE_ASSIGN(auto gradients, job_->pool().acquire(floats * sizeof(float)));
+    TROUPE_ASSIGN(auto gradients, job_->acquire_gradients(floats * sizeof(float)));
     const std::span<float> values{reinterpret_cast<float*>(gradients.data()), floats};
     std::optional<NonFinite> bad;
     std::uint32_t sent = 0;

@@ -23,9 +23,7 @@ public:
     staged.floats_ = floats;
     return staged;
   }
-  std::span<float> values() noexcept {
-    return {reinterpret_cast<float*>(buffer_.data()), floats_};
-  }
+  std::span<float> values() noexcept { return {reinterpret_cast<float*>(buffer_.data()), floats_}; }
   Status bring(CudaStream& stream, const float* from) {
     return stream.copy(buffer_.data(), from, floats_ * sizeof(float));
   }
@@ -93,8 +91,7 @@ private:
       TROUPE_TRY(parameters_[i].bring(stream, pass.parameters + places_[i].offset));
     TROUPE_TRY(stream.synchronize());
     const auto inputs = read(inputs_here_), parameters = read(parameters_);
-    TROUPE_TRY(
-        run_forward(custom_, {batch_, inputs, parameters, output_here_.values(), threads_}));
+    TROUPE_TRY(run_forward(custom_, {batch_, inputs, parameters, output_here_.values(), threads_}));
     return output_here_.send(stream, pass.output);
   }
 
@@ -104,9 +101,9 @@ private:
     const auto inputs = read(inputs_here_), parameters = read(parameters_);
     const auto parameter_gradients = written(parameter_gradients_),
                input_gradients = written(input_gradients_);
-    TROUPE_TRY(run_backward(custom_, {batch_, inputs, parameters, output_here_.values(),
-                                      output_gradient_.values(), parameter_gradients,
-                                      input_gradients, threads_}));
+    TROUPE_TRY(run_backward(
+        custom_, {batch_, inputs, parameters, output_here_.values(), output_gradient_.values(),
+                  parameter_gradients, input_gradients, threads_}));
     for (std::size_t i = 0; i < places_.size(); ++i)
       TROUPE_TRY(parameter_gradients_[i].send(stream, pass.gradients + places_[i].offset));
     for (std::size_t i = 0; i < inputs_.size(); ++i)

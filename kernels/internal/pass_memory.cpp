@@ -1,6 +1,7 @@
 #include "kernels/internal/pass_memory.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace troupe::kernels {
@@ -35,6 +36,8 @@ Result<PassMemory> PassMemory::create(const ComputeDevice& device, const Model& 
   PassMemory memory(device, model);
   TROUPE_ASSIGN(memory.compute_, memory.backend().make_stream());
   TROUPE_ASSIGN(memory.returns_, memory.backend().make_stream());
+  TROUPE_ASSIGN(memory.staged_, memory.backend().allocate_staging(sizeof(Staged)));
+  std::construct_at(reinterpret_cast<Staged*>(memory.staged_.data()));
   if (!memory.on_host()) {
     TROUPE_ASSIGN(memory.device_values_, memory.backend().allocate(sizeof(PassValues)));
     TROUPE_ASSIGN(memory.device_loss_, memory.backend().allocate(sizeof(LossStats)));
@@ -79,9 +82,9 @@ Result<const std::byte*> PassMemory::send_labels(const LossFunction& loss) {
 }
 
 Result<const PassValues*> PassMemory::send_values(const StepOptions& step) {
-  *values_ = {step.key, step.loss_scale};
-  if (on_host()) return const_cast<const PassValues*>(values_.get());
-  TROUPE_TRY(compute_->copy(device_values_.data(), values_.get(), sizeof(PassValues)));
+  const PassValues& values = staged().values = {step.key, step.loss_scale};
+  if (on_host()) return &values;
+  TROUPE_TRY(compute_->copy(device_values_.data(), &values, sizeof(PassValues)));
   return const_cast<const PassValues*>(start_of<PassValues>(device_values_));
 }
 
@@ -93,14 +96,14 @@ Status PassMemory::bring_output(const Network& network, float* host) {
 Status PassMemory::enqueue_loss(Network& network, const LossFunction& loss, const std::byte* labels,
                                 std::int64_t samples, const float* scale) {
   float* const gradient = scale != nullptr ? network.output_gradient().data() : nullptr;
-  LossStats* const stats = on_host() ? loss_.get() : start_of<LossStats>(device_loss_);
+  LossStats* const stats = on_host() ? &staged().loss : start_of<LossStats>(device_loss_);
   return backend().compute_loss(
       *compute_, {loss, labels, samples, network.output().data(), gradient, scale, stats});
 }
 
 Status PassMemory::bring_loss() {
   if (on_host()) return {};
-  return compute_->copy(loss_.get(), device_loss_.data(), sizeof(LossStats));
+  return compute_->copy(&staged().loss, device_loss_.data(), sizeof(LossStats));
 }
 
 Result<float*> PassMemory::begin_gradients(std::span<float> host) {

@@ -54,7 +54,7 @@ public:
                       std::int64_t samples, const float* scale);
   /// Copies the loss to the host, where it is after settle() or deliver_gradients().
   Status bring_loss();
-  const LossStats& loss() const noexcept { return *loss_; }
+  const LossStats& loss() const noexcept { return staged().loss; }
 
   /// Where backward writes gradients that will be at `host`: all of the model's, and the padding
   /// between them zero.
@@ -74,6 +74,15 @@ private:
   Backend& backend() const { return device_.backend(); }
   bool on_host() const noexcept { return on_host_; }
 
+  /// The host's side of what is small.
+  struct Staged {
+    PassValues values;
+    LossStats loss;
+  };
+  Staged& staged() const noexcept {
+    return *reinterpret_cast<Staged*>(const_cast<std::byte*>(staged_.data()));
+  }
+
   /// Gradients that are copied as one.
   struct Piece {
     std::size_t begin = 0, end = 0;                ///< floats
@@ -87,8 +96,7 @@ private:
   std::unique_ptr<Stream> compute_, returns_;
   Buffer parameters_, gradients_, input_, labels_;
   Buffer device_values_, device_loss_;
-  std::unique_ptr<PassValues> values_ = std::make_unique<PassValues>();
-  std::unique_ptr<LossStats> loss_ = std::make_unique<LossStats>();
+  Buffer staged_;  ///< a Staged; a copy to memory that is not pinned would wait for the device
   float* host_gradients_ = nullptr;
   std::size_t final_from_ = 0;  ///< floats from here on are in a piece
   std::size_t pieces_used_ = 0;

@@ -81,6 +81,20 @@ TEST_F(CudaRecordings, are_done_without_if_cuda_does_not_take_them) {
   EXPECT_EQ(plain, recorded);
 }
 
+TEST_F(CudaRecordings, leave_nothing_for_the_host_to_wait_for_before_the_end) {
+  const Model model = make_model("lenet5").value();
+  const ComputeDevice device = ComputeDevice::open({Device::cuda, 0}).value();
+  Workspace workspace = Workspace::create(model, {.device = device}).value();
+  const Parameters parameters = Parameters::initialized(model, 1).value();
+  const Tensor images = Tensor::zeros(DType::u8, {2, 28, 28}).value();
+  const Tensor labels = Tensor::zeros(DType::u8, {2}).value();
+  Buffer pinned = device.allocate_staging(model.flat_size() * sizeof(float)).value();
+  const std::span<float> gradients{reinterpret_cast<float*>(pinned.data()), model.flat_size()};
+  for (int step = 0; step < 4; ++step)
+    ASSERT_TRUE(workspace.forward_backward(parameters, images, labels, gradients).ok());
+  EXPECT_EQ(stand_in::record().waiting_copies, 0);
+}
+
 class Doubled final : public CustomLayer {
 public:
   Result<Shape> output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }

@@ -1,5 +1,9 @@
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include <cuda_runtime_api.h>
 
@@ -27,10 +31,45 @@ namespace {
 // As CUDA has it: one for each thread.
 thread_local int current_device = 0;
 
-void* take(std::size_t bytes) {
+enum class Kind : std::uint8_t { device, pinned };
+struct Block {
+  std::size_t bytes;
+  Kind kind;
+};
+
+/// All that is allocated, by where it begins.
+struct Blocks {
+  std::mutex mutex;
+  std::map<std::uintptr_t, Block> by_begin;
+};
+Blocks& blocks() {
+  static Blocks all;
+  return all;
+}
+
+void* take(std::size_t bytes, Kind kind) {
   void* const block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (block != nullptr) std::memset(block, 0xff, bytes);  // NaN
+  if (block == nullptr) return nullptr;
+  std::memset(block, 0xff, bytes);  // NaN
+  const std::lock_guard lock(blocks().mutex);
+  blocks().by_begin[reinterpret_cast<std::uintptr_t>(block)] = {bytes, kind};
   return block;
+}
+
+void give_back(void* block) {
+  const std::lock_guard lock(blocks().mutex);
+  blocks().by_begin.erase(reinterpret_cast<std::uintptr_t>(block));
+  std::free(block);
+}
+
+/// Nothing for memory that is only the host's.
+std::optional<Kind> kind_of(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::lock_guard lock(blocks().mutex);
+  auto found = blocks().by_begin.upper_bound(at);
+  if (found == blocks().by_begin.begin()) return {};
+  --found;
+  return at < found->first + found->second.bytes ? std::optional(found->second.kind) : std::nullopt;
 }
 }  // namespace
 
@@ -76,16 +115,16 @@ const char* cudaGetErrorName(cudaError_t error) {
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   *block = nullptr;
   if (const cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return refused;
-  *block = bytes <= behaviour().memory ? take(bytes) : nullptr;
+  *block = bytes <= behaviour().memory ? take(bytes, Kind::device) : nullptr;
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
   if (const cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return refused;
-  std::free(block);
+  give_back(block);
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
-  *block = take(bytes);
+  *block = take(bytes, Kind::pinned);
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* block) {
@@ -99,6 +138,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (kind != cudaMemcpyDefault || stream == nullptr) return cudaErrorInvalidValue;
+  if (kind_of(from) == Kind::device && !kind_of(to)) ++record().waiting_copies;
   return enqueue(stream,
                  [=] {
                    std::memmove(to, from, bytes);

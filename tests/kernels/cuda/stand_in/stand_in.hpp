@@ -77,6 +77,7 @@ struct Record {
   int convolution_calls = 0;
   int graph_calls = 0;
   std::int64_t last_engine = 0;  ///< that cuDNN ran
+  int waiting_copies = 0;        ///< from the device to memory of the host that is not pinned
   int graphs_made = 0;           ///< CUDA's, which are not cuDNN's
   int graph_launches = 0;
 };
