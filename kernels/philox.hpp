@@ -25,6 +25,8 @@ public:
   /// The bijection itself: ten rounds over `counter` under `key`.
   static Block block(Key key, Block counter) noexcept;
 
+  /// The stream of a key().
+  explicit Philox(Key key) noexcept : key_(key) {}
   explicit Philox(std::uint64_t seed, std::initializer_list<std::uint64_t> stream = {}) noexcept;
 
   /// Block i of the stream is block(key(), {low 32 bits of i, high 32 bits, 0, 0}).

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -83,6 +84,49 @@ Result<std::uint64_t> skips_of(const TensorFile& file, std::uint64_t steps,
   return skips;
 }
 
+/// Where a checkpoint's job had come to.
+struct Progress {
+  std::uint64_t steps_done = 0;
+  std::uint64_t skips = 0;
+  std::optional<LossScale> loss_scale;
+};
+
+/// Takes the tensors of the checkpoint at `path` for `contents`, which are of `optimizer`.
+Result<Progress> read_checkpoint(const std::string& path, const JobConfig& config,
+                                 const kernels::Optimizer& optimizer,
+                                 kernels::TrainingState::Contents& contents) {
+  CheckpointStore store(std::filesystem::path(path).parent_path(), config.checkpoint.keep);
+  TROUPE_ASSIGN(auto found, store.load(path));
+  const auto& metadata = found.content.metadata;
+  const auto hash = metadata.find(std::string(kResultsHashKey));
+  if (hash == metadata.end() || !may_go_on(config, hash->second))
+    return Error{
+        Code::invalid_argument,
+        fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
+                    "number of ranks; resume with the job file it was made by",
+                    path)};
+  const auto infos = optimizer.model().parameters();
+  const auto names = optimizer.state_names();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    TROUPE_TRY(
+        read_into(found.content, infos[i].name, infos[i], contents.parameters.values(i), path));
+    if (infos[i].kind == kernels::ParameterKind::statistic) continue;
+    for (std::size_t j = 0; j < names.size(); ++j)
+      TROUPE_TRY(read_into(found.content, state_prefix(names[j]) + infos[i].name, infos[i],
+                           contents.optimizer_state[j].values(i), path));
+  }
+  Progress progress;
+  TROUPE_ASSIGN(progress.skips, skips_of(found.content, found.entry.step, path));
+  if (const auto scale = metadata.find(std::string(kLossScaleKey)); scale != metadata.end()) {
+    auto read = LossScale::from_text(scale->second);
+    if (!read.ok())
+      return Error{read.error().code, fmt::format("checkpoint {}: {}", path, read.error().message)};
+    progress.loss_scale = *read;
+  }
+  progress.steps_done = found.entry.step;
+  return progress;
+}
+
 std::vector<Buffer> buffers_of(const std::vector<kernels::Parameters>& state) {
   std::vector<Buffer> buffers;
   for (const auto& one : state) buffers.push_back(one.buffer());
@@ -122,54 +166,25 @@ Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const ke
                 kernels::make_optimizer(optimizer_options(config.optimizer), model));
   TROUPE_ASSIGN(auto parameters, kernels::Parameters::initialized(model, config.seed));
   TROUPE_ASSIGN(auto optimizer_state, optimizer->initial_state());
+  kernels::TrainingState::Contents contents{std::move(parameters), std::move(optimizer_state)};
+  Progress progress;
   std::string weights_hash;
-  if (resume_from.empty() && !config.model.weights.empty()) {
+  if (!resume_from.empty()) {
+    TROUPE_ASSIGN(progress, read_checkpoint(resume_from, config, *optimizer, contents));
+  } else if (!config.model.weights.empty()) {
     PosixFileSystem files;
-    TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, parameters,
+    TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, contents.parameters,
                                             {.fresh = config.model.fresh}));
     weights_hash = std::move(loaded.content_hash);
   }
-  TROUPE_ASSIGN(auto state, kernels::TrainingState::create(
-                                std::move(device), std::move(optimizer),
-                                {std::move(parameters), std::move(optimizer_state)}));
+  TROUPE_ASSIGN(auto state, kernels::TrainingState::create(std::move(device), std::move(optimizer),
+                                                           std::move(contents)));
   std::unique_ptr<Replica> replica(new Replica(config, std::move(state), length));
   replica->weights_hash_ = std::move(weights_hash);
-  if (!resume_from.empty()) TROUPE_TRY(replica->load(resume_from, config));
+  replica->steps_done_ = progress.steps_done;
+  replica->skips_ = progress.skips;
+  if (progress.loss_scale) replica->loss_scale_ = *progress.loss_scale;
   return replica;
-}
-
-Status Replica::load(const std::string& path, const JobConfig& config) {
-  CheckpointStore store(std::filesystem::path(path).parent_path(), config.checkpoint.keep);
-  TROUPE_ASSIGN(auto found, store.load(path));
-  const auto& metadata = found.content.metadata;
-  const auto hash = metadata.find(std::string(kResultsHashKey));
-  if (hash == metadata.end() || !may_go_on(config, hash->second))
-    return Error{
-        Code::invalid_argument,
-        fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
-                    "number of ranks; resume with the job file it was made by",
-                    path)};
-  const auto infos = model().parameters();
-  const auto names = state_.optimizer().state_names();
-  TROUPE_ASSIGN(auto contents, state_.contents());
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    TROUPE_TRY(
-        read_into(found.content, infos[i].name, infos[i], contents.parameters.values(i), path));
-    if (infos[i].kind == kernels::ParameterKind::statistic) continue;
-    for (std::size_t j = 0; j < names.size(); ++j)
-      TROUPE_TRY(read_into(found.content, state_prefix(names[j]) + infos[i].name, infos[i],
-                           contents.optimizer_state[j].values(i), path));
-  }
-  TROUPE_TRY(state_.write(contents.parameters.buffer(), buffers_of(contents.optimizer_state)));
-  TROUPE_ASSIGN(skips_, skips_of(found.content, found.entry.step, path));
-  if (const auto scale = metadata.find(std::string(kLossScaleKey)); scale != metadata.end()) {
-    auto read = LossScale::from_text(scale->second);
-    if (!read.ok())
-      return Error{read.error().code, fmt::format("checkpoint {}: {}", path, read.error().message)};
-    loss_scale_ = *read;
-  }
-  steps_done_ = found.entry.step;
-  return {};
 }
 
 Status Replica::take_step(std::span<const kernels::GradientRun> gradient_sum) {

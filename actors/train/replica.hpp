@@ -107,7 +107,6 @@ public:
 
 private:
   Replica(const JobConfig& config, kernels::TrainingState state, JobLength length);
-  Status load(const std::string& path, const JobConfig& config);
 
   const OptimizerConfig optimizer_config_;
   kernels::TrainingState state_;

@@ -15,14 +15,11 @@ public:
   explicit CustomKernel(const KernelRequest& request)
       : custom_(std::get<Custom>(request.layers[0].spec)),
         batch_(request.batch()),
-        threads_(request.threads) {
+        threads_(request.threads),
+        parameters_(custom_parameters(request)) {
     for (const KernelInput& input : request.inputs)
       inputs_.push_back(plain_activation(input.activation.shape));
     output_ = plain_activation(request.output_shape());
-    for (const std::size_t index : request.layers[0].parameters) {
-      const ParameterInfo& info = request.model.parameters()[index];
-      parameters_.push_back({info.offset, info.elements});
-    }
   }
 
   Status forward(const ForwardPass& pass) override {
@@ -36,7 +33,7 @@ public:
     const auto inputs = inputs_of(pass.inputs);
     const auto parameters = parameters_of(pass.parameters);
     std::vector<std::span<float>> to_parameters, to_inputs;
-    for (const Place& place : parameters_)
+    for (const CustomParameter& place : parameters_)
       to_parameters.emplace_back(pass.gradients + place.offset, place.elements);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       float* const to = pass.input_gradients[i];
@@ -53,10 +50,6 @@ public:
   }
 
 private:
-  struct Place {
-    std::size_t offset, elements;
-  };
-
   std::vector<std::span<const float>> inputs_of(std::span<const float* const> given) const {
     std::vector<std::span<const float>> list;
     for (std::size_t i = 0; i < given.size(); ++i) list.emplace_back(given[i], inputs_[i].floats);
@@ -64,14 +57,15 @@ private:
   }
   std::vector<std::span<const float>> parameters_of(const float* all) const {
     std::vector<std::span<const float>> list;
-    for (const Place& place : parameters_) list.emplace_back(all + place.offset, place.elements);
+    for (const CustomParameter& place : parameters_)
+      list.emplace_back(all + place.offset, place.elements);
     return list;
   }
 
   Custom custom_;
   std::int64_t batch_;
   int threads_;
-  std::vector<Place> parameters_;
+  std::vector<CustomParameter> parameters_;
 };
 
 }  // namespace

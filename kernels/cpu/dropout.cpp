@@ -63,7 +63,8 @@ private:
   static constexpr std::size_t kLeast = 1 << 12;
 
   void draw(const PassKey& key) {
-    const Philox stream(key.seed, {kDropoutStream, key.step, key.rank, layer_});
+    const auto [word] = dropout_key(key, layer_);
+    const Philox stream(Philox::Key{word[0], word[1]});
     const float kept = 1.0f / (1.0f - probability_);
     // Runs begin at multiples of 16, so at a block of four numbers.
     parallel_for(threads_, output_.floats, kLeast, [&](std::size_t begin, std::size_t end) {

@@ -119,21 +119,16 @@ public:
     if (pass.input_gradient() != nullptr)
       pack_turned(backward_, pass.parameters + weight_offset_, packed_turned_.data());
     if (parts_.size() == 1) {
+      // Both gradients of a group while the one that they come from is in the cache.
       for (Index group = 0; group < groups_; ++group) {
         weights_gradient(parts_[0], pass, group, 0, conv_.channels);
         if (pass.input_gradient() != nullptr) input_gradient(parts_[0], pass, group);
       }
     } else {
-      parallel_each(static_cast<int>(parts_.size()), parts_.size(),
-                    [&](std::size_t range, std::size_t part) {
-                      const auto n = static_cast<Index>(range);
-                      const auto ranges = static_cast<Index>(parts_.size());
-                      const Index begin = n * conv_.channels / ranges;
-                      const Index end = (n + 1) * conv_.channels / ranges;
-                      if (begin == end) return;
-                      for (Index group = 0; group < groups_; ++group)
-                        weights_gradient(parts_[part], pass, group, begin, end);
-                    });
+      each_channels([&](Index begin, Index end, Part& part) {
+        for (Index group = 0; group < groups_; ++group)
+          weights_gradient(part, pass, group, begin, end);
+      });
       if (pass.input_gradient() != nullptr)
         each_group([&](Index group, Part& part) {
           output_gradient(part, pass, group, 0, conv_.channels);
@@ -163,6 +158,16 @@ private:
                   [&](std::size_t group, std::size_t part) {
                     body(static_cast<Index>(group), parts_[part]);
                   });
+  }
+  /// Calls body(begin, end, part) for a run of the output channels on each thread.
+  template <class Body>
+  void each_channels(const Body& body) {
+    const auto runs = static_cast<Index>(parts_.size());
+    parallel_each(static_cast<int>(runs), parts_.size(), [&](std::size_t n, std::size_t part) {
+      const Index run = static_cast<Index>(n);
+      const Index begin = run * conv_.channels / runs, end = (run + 1) * conv_.channels / runs;
+      if (begin < end) body(begin, end, parts_[part]);
+    });
   }
   std::uint8_t* chosen(Index group) {
     return chosen_.data() + (pool_ > 0 ? group * out_.floats() : 0);

@@ -45,11 +45,8 @@ public:
         custom_(std::get<Custom>(request.layers[0].spec)),
         batch_(request.batch()),
         threads_(request.threads),
-        training_(request.mode == Mode::training) {
-    for (const std::size_t index : request.layers[0].parameters) {
-      const ParameterInfo& info = request.model.parameters()[index];
-      places_.push_back({info.offset, info.elements});
-    }
+        training_(request.mode == Mode::training),
+        places_(custom_parameters(request)) {
     for (const KernelInput& input : request.inputs) wants_gradient_.push_back(input.gradient);
   }
 
@@ -59,7 +56,7 @@ public:
       TROUPE_TRY(add(inputs_here_, floats));
       TROUPE_TRY(add(input_gradients_, training_ && wants_gradient_[i] ? floats : 0));
     }
-    for (const Place& place : places_) {
+    for (const CustomParameter& place : places_) {
       TROUPE_TRY(add(parameters_, place.elements));
       TROUPE_TRY(add(parameter_gradients_, training_ ? place.elements : 0));
     }
@@ -74,10 +71,6 @@ public:
   }
 
 private:
-  struct Place {
-    std::size_t offset, elements;
-  };
-
   Status add(std::vector<Staged>& list, std::size_t floats) {
     TROUPE_ASSIGN(Staged staged, Staged::make(context(), floats));
     list.push_back(std::move(staged));
@@ -127,7 +120,7 @@ private:
   const std::int64_t batch_;
   const int threads_;
   const bool training_;
-  std::vector<Place> places_;  ///< of its parameters
+  const std::vector<CustomParameter> places_;  ///< of its parameters
   std::vector<bool> wants_gradient_;
   std::vector<Staged> inputs_here_, input_gradients_, parameters_, parameter_gradients_;
   Staged output_here_, output_gradient_;

@@ -26,6 +26,15 @@ Status guarded(const Custom& custom, const char* what, const Call& call) {
 
 }  // namespace
 
+std::vector<CustomParameter> custom_parameters(const KernelRequest& request) {
+  std::vector<CustomParameter> parameters;
+  for (const std::size_t index : request.layers[0].parameters) {
+    const ParameterInfo& info = request.model.parameters()[index];
+    parameters.push_back({info.offset, info.elements});
+  }
+  return parameters;
+}
+
 Status run_forward(const Custom& custom, const CustomForward& pass) {
   std::ranges::fill(pass.output, 0.0f);
   return guarded(custom, "forward", [&] { return custom.layer->forward(pass); });
