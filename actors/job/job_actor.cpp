@@ -15,12 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long survivors may take to halt, to copy a state, and to write a checkpoint.
-constexpr auto kHaltTimeout = 10s;
-constexpr auto kPullTimeout = 120s;
+/// How long a node may take to write a checkpoint, before another one is asked to.
 constexpr auto kSaveTimeout = 120s;
-/// And a node to read the data.
-constexpr auto kWarmUpTimeout = 120s;
 constexpr auto kTick = 250ms;
 
 struct Tick {};
@@ -32,7 +28,9 @@ TimePoint now() {
 struct State;
 using Self = caf::stateful_actor<std::unique_ptr<State>>;
 
-/// Carries the machine's decisions out.
+/// Carries the machine's decisions out. What a node is asked for takes as long as it takes: to
+/// halt, the rest of a pass; to copy a state or to read the data, what their size asks for. The
+/// loss of the node is an answer, too.
 struct State final : JobEffects {
   State(Self* s, JobActorSetup x)
       : self(s), setup(std::move(x)), machine(setup.machine, *this, *setup.observer) {}
@@ -63,7 +61,7 @@ struct State final : JobEffects {
 
   /// The job takes a node in once it is ready, or says why it does not.
   void warm_up(const NodeWarming& x) {
-    self->request(x.warmer, kWarmUpTimeout, WarmUp{})
+    self->request(x.warmer, caf::infinite, WarmUp{})
         .then(
             [this, node = x.node](const Warm& warm) {
               const auto code = static_cast<Code>(warm.code);
@@ -91,13 +89,13 @@ struct State final : JobEffects {
     setup.discard(generation);
   }
   void halt(std::uint64_t generation, std::size_t index) override {
-    self->request(reducer(generation, index), kHaltTimeout, Halt{})
+    self->request(reducer(generation, index), caf::infinite, Halt{})
         .then(
             [=, this](const Halted& x) { machine.halted(generation, index, x.steps_done, now()); },
             [=, this](caf::error&) { machine.unreachable(generation, index, now()); });
   }
   void pull(std::uint64_t generation, std::size_t index, const StateSource& source) override {
-    self->request(reducer(generation, index), kPullTimeout,
+    self->request(reducer(generation, index), caf::infinite,
                   Pull{reducer(source.generation, source.index)})
         .then([=, this](const Pulled& x) { machine.pulled(generation, index, x, now()); },
               [=, this](caf::error& error) {

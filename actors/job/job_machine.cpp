@@ -273,8 +273,10 @@ void JobMachine::saved(std::uint64_t generation, bool final_weights, const Saved
   if (final_weights) return after_halt(now);
   checkpoint({saved.steps_done, saved.path});
   end(failure_->code,
-      fmt::format("{}; the job stopped after step {} and goes on with --resume from {}",
-                  failure_->message, saved.steps_done, saved.path),
+      saved.steps_done == 0
+          ? fmt::format("{}; the job stopped in its first step", failure_->message)
+          : fmt::format("{}; the job stopped after step {} and goes on with --resume from {}",
+                        failure_->message, saved.steps_done, saved.path),
       saved.path);
 }
 

@@ -23,8 +23,10 @@
 namespace troupe::train {
 namespace {
 
-/// How long an actor may take to be spawned and set up: the first on a node reads the data.
+/// How long an actor may take to be spawned.
 constexpr auto kActorTimeout = std::chrono::seconds(60);
+/// And to be set up: the first on a node lists, or reads, all of the data.
+constexpr auto kSetUpTimeout = std::chrono::minutes(10);
 
 /// The nodes with slots that are not about to leave, in the order of joining.
 std::vector<JobNode> nodes_in(const View& view) {
@@ -160,7 +162,7 @@ Result<graph::Deployment> JobRunner::State::deploy(std::uint64_t generation,
         runtime.spawn_on_async(node, type, std::move(arguments), kActorTimeout, std::move(done));
       });
   return graph::deploy(*job_graph(config, setup), placement, spawner, runtime.system(),
-                       {.answer_timeout = kActorTimeout});
+                       {.answer_timeout = kSetUpTimeout});
 }
 
 /// A node that has come gets ready for the job while the others go on; then the job hears of it.

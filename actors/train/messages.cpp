@@ -31,6 +31,8 @@ void add_train_message_types(caf::actor_system_config& config) {
   config.add_message_type<Evaluated>("troupe::train::Evaluated");
   config.add_message_type<Halt>("troupe::train::Halt");
   config.add_message_type<Halted>("troupe::train::Halted");
+  config.add_message_type<Release>("troupe::train::Release");
+  config.add_message_type<Released>("troupe::train::Released");
   config.add_message_type<Save>("troupe::train::Save");
   config.add_message_type<Saved>("troupe::train::Saved");
   config.add_message_type<Pace>("troupe::train::Pace");

@@ -145,11 +145,16 @@ struct Evaluated {
 };
 
 /// Job -> reducers: stop, drop the step in flight. Answered with Halted when no trainer of the node
-/// reads the weights any more.
+/// reads the weights any more, or holds memory of its passes.
 struct Halt {};
 struct Halted {
   std::uint64_t steps_done = 0;
 };
+
+/// Reducer -> the trainers of its node: this generation computes no more, give back the memory of
+/// your passes. The next one needs it. Answered with Released.
+struct Release {};
+struct Released {};
 
 /// Job -> a reducer: write your state now. Answered with Saved when it is on disk.
 struct Save {
@@ -257,6 +262,14 @@ auto inspect(Inspector& f, Halt&) {
 template <class Inspector>
 auto inspect(Inspector& f, Halted& x) {
   return f(x.steps_done);
+}
+template <class Inspector>
+auto inspect(Inspector& f, Release&) {
+  return f();
+}
+template <class Inspector>
+auto inspect(Inspector& f, Released&) {
+  return f();
 }
 template <class Inspector>
 auto inspect(Inspector& f, Save& x) {

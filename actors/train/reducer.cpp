@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <caf/exit_reason.hpp>
 #include <fmt/format.h>
@@ -29,8 +31,6 @@
 namespace troupe::train {
 namespace {
 
-/// How long the copy of another node's state may take.
-constexpr auto kCopyTimeout = std::chrono::seconds(120);
 /// How often a node says how fast it is.
 constexpr auto kPacePeriod = std::chrono::seconds(1);
 
@@ -277,9 +277,25 @@ private:
   /// A trainer has answered, and does not read the weights until it is told to.
   void trainer_rests() {
     if (busy_ > 0) --busy_;
-    if (busy_ > 0 || !halted_.pending()) return;
-    halted_.deliver(Halted{job_ ? job_->replica().steps_done() : 0});
-    halted_ = {};
+    if (busy_ == 0 && halted_.pending()) release_trainers();
+  }
+
+  /// And then the reducer has halted.
+  void release_trainers() {
+    struct Round {
+      std::size_t open;
+      caf::typed_response_promise<Halted> halted;
+    };
+    const auto round = std::make_shared<Round>(trainers_.size() + 1, std::exchange(halted_, {}));
+    const auto released = [self = shared_from_this(), round] {
+      if (--round->open > 0) return;
+      round->halted.deliver(Halted{self->job_ ? self->job_->replica().steps_done() : 0});
+    };
+    for (const auto& trainer : trainers_)
+      self_->request(trainer, caf::infinite, Release{})
+          .then([released](Released) { released(); },
+                [released](const caf::error&) { released(); });  // its end gave all back
+    released();
   }
 
   /// In the background; a failure is told to the job, which goes on.
@@ -326,16 +342,18 @@ private:
   caf::result<Halted> halt() {
     if (!reporter_.is_from_job()) return not_the_job();
     abort();
-    if (busy_ == 0) return Halted{job_ ? job_->replica().steps_done() : 0};
     halted_ = self_->make_response_promise<Halted>();
-    return halted_;
+    auto answer = halted_;
+    if (busy_ == 0) release_trainers();
+    return answer;
   }
 
   caf::result<Pulled> pull(const Pull& x) {
     if (!reporter_.is_from_job()) return not_the_job();
     auto promise = self_->make_response_promise<Pulled>();
     const auto self = shared_from_this();
-    self_->request(x.source, kCopyTimeout, CopyState{})
+    // Takes as long as it takes; the loss of the source is an answer.
+    self_->request(x.source, caf::infinite, CopyState{})
         .then(
             [self, promise](const StateCopy& copy) mutable {
               auto pulled = self->install(copy);

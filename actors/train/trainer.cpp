@@ -72,6 +72,11 @@ public:
     self_->send(reducer_, evaluated);
   }
 
+  Released release() {
+    workspace_.reset();
+    return {};
+  }
+
 private:
   std::string name() const { return fmt::format("trainer {}", setup_.index); }
 
@@ -214,6 +219,7 @@ caf::behavior trainer(caf::event_based_actor* self, std::shared_ptr<NodeContext>
       [self](const Adopt& x) { self->monitor(x.job_actor); },
       [state](const StepBegun& x) { state->begin(x); },
       [state](const Evaluate& x) { state->evaluate(x); },
+      [state](Release) { return state->release(); },
   };
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,10 +15,11 @@
 
 namespace troupe::train {
 
-inline RuntimeOptions options(std::uint32_t slots) {
+inline RuntimeOptions options(
+    std::uint32_t slots, std::shared_ptr<NodeContext> context = std::make_shared<NodeContext>()) {
   RuntimeOptions result;
   result.slots = slots;
-  result.configure = [context = std::make_shared<NodeContext>()](caf::actor_system_config& config) {
+  result.configure = [context = std::move(context)](caf::actor_system_config& config) {
     register_actors(config, context);
   };
   return result;
@@ -30,7 +32,9 @@ struct Cluster {
     for (std::size_t i = 0; i < count; ++i) add();
     EXPECT_TRUE(head->wait_for_nodes(count, std::chrono::seconds(20)).ok());
   }
-  void add() { nodes.push_back(Runtime::join(head->address(), options(1)).value()); }
+  void add(RuntimeOptions node = options(1)) {
+    nodes.push_back(Runtime::join(head->address(), std::move(node)).value());
+  }
 
   std::unique_ptr<Runtime> head;
   std::vector<std::unique_ptr<Runtime>> nodes;

@@ -2,6 +2,8 @@
 // and of models whose layers have more than a weight and a bias.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -114,6 +116,49 @@ TEST(JobOnSimulatedDevices, ends_in_the_weights_of_the_cpu_though_it_loses_a_nod
   stopper.join();
   ASSERT_TRUE(ended.ok()) << ended.error().message;
   EXPECT_EQ(weights_in(*ended), expected);
+}
+
+// A device may have no room for those of two generations.
+TEST(JobOnSimulatedDevices, has_no_passes_in_memory_when_the_next_generation_begins) {
+  TemporaryFolder folder;
+  auto config = synthetic_job(folder.path());
+  config.device = "simulated";
+  config.epochs = 10'000;  // until a node has been taken in
+  const auto context = std::make_shared<NodeContext>();
+  struct Memory final : JobObserver {
+    void on_started(const JobStarted&) override { at_start = used(); }
+    void on_step(const StepFinished& x) override {
+      if (x.step != 4) return;
+      in_steps = used();
+      cluster->add();
+    }
+    void on_generation(const GenerationBegun&) override {
+      at_change = used();
+      runner->cancel();
+    }
+    std::size_t used() const {
+      train::Setup setup;
+      setup.job = 1;
+      return context->job(setup).value()->device().memory().used;
+    }
+
+    std::shared_ptr<NodeContext> context;
+    Cluster* cluster = nullptr;
+    JobRunner* runner = nullptr;
+    std::size_t at_start = 0, in_steps = 0;
+    std::optional<std::size_t> at_change;
+  } memory;
+  Cluster cluster(0);
+  cluster.add(options(1, context));
+  ASSERT_TRUE(cluster.head->wait_for_nodes(1, std::chrono::seconds(20)).ok());
+  memory.context = context;
+  memory.cluster = &cluster;
+  JobRunner runner(*cluster.head, config, {}, memory);
+  memory.runner = &runner;
+  EXPECT_EQ(runner.run().code(), Code::cancelled);
+  ASSERT_TRUE(memory.at_change);
+  EXPECT_GT(memory.in_steps, memory.at_start);
+  EXPECT_LE(*memory.at_change, memory.at_start);
 }
 
 }  // namespace
