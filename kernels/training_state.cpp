@@ -149,6 +149,17 @@ TrainingState::TrainingState(TrainingState&&) noexcept = default;
 TrainingState& TrainingState::operator=(TrainingState&&) noexcept = default;
 TrainingState::~TrainingState() = default;
 
+Status TrainingState::reserve(const ComputeDevice& device, const Optimizer& optimizer) {
+  if (device.kind() == Device::cpu) return {};
+  const std::size_t bytes = optimizer.model().flat_size() * sizeof(float);
+  // The weights, the state, and the gradient of an update.
+  std::vector<Buffer> buffers(optimizer.state_names().size() + 2);
+  for (Buffer& buffer : buffers) {
+    TROUPE_ASSIGN(buffer, device.allocate(bytes));
+  }
+  return {};
+}
+
 Result<TrainingState> TrainingState::create(ComputeDevice device,
                                             std::unique_ptr<const Optimizer> optimizer,
                                             Contents initial) {

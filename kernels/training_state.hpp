@@ -39,6 +39,11 @@ public:
     std::vector<Parameters> optimizer_state;  ///< as Optimizer::state_names()
   };
 
+  /// Asks the device for what create() will take, and keeps it ready there: whoever makes great
+  /// weights on the host first waits long for an error. Nothing on the host. Errors:
+  /// `resource_exhausted`, those of the device.
+  static Status reserve(const ComputeDevice& device, const Optimizer& optimizer);
+
   /// Begins with `initial`, whose buffers it takes over on the host. Errors: `shape_mismatch` if
   /// that is not of the optimizer and its model, `resource_exhausted`, those of the device.
   static Result<TrainingState> create(ComputeDevice device,

@@ -38,7 +38,11 @@ Result<kernels::ComputeDevice> open_device(const JobConfig& config) {
   // Each seed has work done in another order, and with the same results.
   if (name.kind == kernels::Device::simulated)
     name.number = static_cast<std::uint32_t>(config.seed);
-  return kernels::ComputeDevice::open(name);
+  auto device = kernels::ComputeDevice::open(name);
+  if (!device.ok())
+    return Error{device.code(), fmt::format("job.device is \"{}\", but {}", config.device,
+                                            device.error().message)};
+  return device;
 }
 
 kernels::WorkspaceOptions workspace_options(const JobConfig& config,

@@ -65,9 +65,21 @@ Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {
   std::erase_if(jobs_, [](const auto& entry) { return entry.second.expired(); });
   auto& known = jobs_[setup.job];
   if (auto job = known.lock()) return job;
-  TROUPE_ASSIGN(auto job, JobOnNode::make(setup));
-  known = job;
-  return job;
+  std::erase_if(failures_, [&](const Failure& x) { return !is_here(x.job); });
+  for (const auto& failure : failures_)
+    if (failure.job == setup.job && failure.generation == setup.generation) return failure.reason;
+  auto made = JobOnNode::make(setup);
+  if (made.ok())
+    known = *made;
+  else
+    failures_.push_back({setup.job, setup.generation, made.error()});
+  return made;
+}
+
+bool NodeContext::is_here(std::uint64_t job) {
+  return std::ranges::any_of(entries_, [job](const Entry& x) {
+    return x.job == job && caf::actor_cast<caf::actor>(x.actor) != nullptr;
+  });
 }
 
 void NodeContext::enroll(const Setup& setup, Role role, const caf::actor& actor) {

@@ -105,7 +105,7 @@ auto inspect(Inspector& f, Enrolled& x) {
 class NodeContext {
 public:
   /// The job of `setup`, made by the first actor that asks. Errors: those of its configuration,
-  /// data and checkpoint.
+  /// data, weights and device; the other actors of a generation get what the first one got.
   Result<std::shared_ptr<JobOnNode>> job(const Setup& setup);
 
   void enroll(const Setup& setup, Role role, const caf::actor& actor);
@@ -122,7 +122,18 @@ private:
     caf::actor_addr actor;  ///< keeps nobody alive
   };
 
+  /// Why a job could not be made for a generation.
+  struct Failure {
+    std::uint64_t job = 0;
+    std::uint64_t generation = 0;
+    Error reason;
+  };
+
+  /// One of the job's actors is on this node.
+  bool is_here(std::uint64_t job) TROUPE_REQUIRES(mutex_);
+
   Mutex mutex_;
+  std::vector<Failure> failures_ TROUPE_GUARDED_BY(mutex_);  ///< of jobs that are here
   std::map<std::uint64_t, std::weak_ptr<JobOnNode>> jobs_ TROUPE_GUARDED_BY(mutex_);
   std::vector<Entry> entries_ TROUPE_GUARDED_BY(mutex_);
 };

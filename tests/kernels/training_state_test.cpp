@@ -255,5 +255,20 @@ TEST(TrainingState, says_that_it_does_not_fit_on_the_device) {
   EXPECT_EQ(device.memory().used, 0u);
 }
 
+TEST(TrainingState, reserves_what_it_will_take_before_there_are_weights) {
+  const Model model = Model::build("m", {600}, {Linear{"a", 1000}}).value();
+  auto optimizer = make_optimizer({.name = "adam"}, model).value();
+  const ComputeDevice small(simulated::make_backend({.memory = std::size_t{8} << 20}).value());
+  EXPECT_EQ(TrainingState::reserve(small, *optimizer).code(), Code::resource_exhausted);
+  const ComputeDevice device(simulated::make_backend({.memory = std::size_t{16} << 20}).value());
+  ASSERT_TRUE(TrainingState::reserve(device, *optimizer).ok());
+  EXPECT_EQ(device.memory().used, 0u);
+  const std::size_t held = device.memory().held;
+  auto contents = initial(*optimizer);
+  const auto state = TrainingState::create(device, std::move(optimizer), std::move(contents));
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  EXPECT_EQ(device.memory().held, held) << "no more was asked of the device";
+}
+
 }  // namespace
 }  // namespace troupe::kernels
