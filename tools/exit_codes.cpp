@@ -12,6 +12,7 @@ int exit_code(const Error& error) {
     case Code::corrupt_data:
     case Code::shape_mismatch:
     case Code::address_in_use:
+    case Code::not_supported:
       return kBadInput;
     case Code::unavailable:
     case Code::stale_generation:

@@ -97,7 +97,7 @@ Result<Buffer> PosixFileSystem::read(const path& file) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return system_error("look at", file, errno);
   if (!S_ISREG(info.st_mode))
-    return Error{Code::io_error, fmt::format("{} is not a regular file", file.native())};
+    return Error{Code::invalid_argument, fmt::format("{} is not a regular file", file.native())};
   TROUPE_ASSIGN(Buffer content, Buffer::allocate(static_cast<std::size_t>(info.st_size)));
   auto rest = content.bytes();
   while (!rest.empty()) {

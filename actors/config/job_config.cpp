@@ -114,6 +114,14 @@ std::string JobConfig::results_hash() const {
   return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
+std::string JobConfig::results_text() const {
+  std::string text;
+  for (const auto& key : internal::keys())
+    if (key.part == internal::Part::results)
+      text += fmt::format("{} = {}\n", key.name, internal::print_value(key, *this));
+  return text;
+}
+
 std::vector<JobKeyInfo> job_keys() {
   const JobConfig defaults;
   std::vector<JobKeyInfo> list;

@@ -144,6 +144,8 @@ struct JobConfig {
   /// 64 hex digits (SHA-256) over what changes the result: two jobs with the same hash and the same
   /// data end in the same weights, and one may go on from the other's checkpoint.
   std::string results_hash() const;
+  /// What that is over, for people: a line `job.ranks = 8` for each key.
+  std::string results_text() const;
 };
 
 struct ParseOptions {

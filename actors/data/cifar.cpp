@@ -1,6 +1,9 @@
 #include "actors/data/cifar.hpp"
 
+#include <charconv>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -16,6 +19,7 @@ using std::filesystem::path;
 
 constexpr std::size_t kImageBytes = 3 * 32 * 32;
 constexpr std::size_t kPadding = 4;
+constexpr std::string_view kPartBegin = "data_batch_";
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 30;
 
 std::size_t label_bytes(CifarKind kind) {
@@ -56,7 +60,23 @@ Status check_labels(std::span<const std::byte> records, const CifarOptions& opti
 bool is_part(const std::string& name, CifarKind kind, bool training) {
   if (kind == CifarKind::cifar100) return name == (training ? "train.bin" : "test.bin");
   if (!training) return name == "test_batch.bin";
-  return name.starts_with("data_batch_") && name.ends_with(".bin");
+  return name.starts_with(kPartBegin) && name.ends_with(".bin");
+}
+
+/// The first of the numbered parts before the last of `files` that is not among them; 0 for none.
+std::uint64_t missing_part(const std::vector<path>& files) {
+  std::set<std::uint64_t> numbers;
+  for (const path& file : files) {
+    const std::string stem = file.stem().native();
+    const char* const digits = stem.data() + kPartBegin.size();
+    const char* const stop = stem.data() + stem.size();
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(digits, stop, number);
+    if (error == std::errc() && end == stop && number > 0) numbers.insert(number);
+  }
+  for (std::uint64_t number = 1; number <= numbers.size(); ++number)
+    if (!numbers.contains(number)) return number;
+  return 0;
 }
 
 }  // namespace
@@ -75,6 +95,12 @@ Result<std::vector<path>> CifarDataset::find_files(const path& folder, CifarKind
                              kind == CifarKind::cifar100 ? (training ? "train.bin" : "test.bin")
                              : training                  ? "data_batch_*.bin"
                                                          : "test_batch.bin")};
+  if (const auto missing = kind == CifarKind::cifar10 && training ? missing_part(files) : 0)
+    return Error{
+        Code::not_found,
+        fmt::format("{} has {}, but no {}{}.bin; unpack the binary version of the data set "
+                    "again",
+                    folder.native(), files.back().filename().native(), kPartBegin, missing)};
   return files;
 }
 

@@ -12,7 +12,8 @@ namespace {
 Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write& x) {
   // Nothing in the result's bytes may depend on when or where it was made.
   const Metadata metadata{{"troupe.job", config.name},
-                          {std::string(kResultsHashKey), config.results_hash()}};
+                          {std::string(kResultsHashKey), config.results_hash()},
+                          {std::string(kResultsKey), config.results_text()}};
   const auto& tensors = x.snapshot.tensors;
   Saved saved;
   saved.steps_done = x.snapshot.steps_done;

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "actors/train/weights.hpp"
+#include "kernels/non_finite.hpp"
 #include "kernels/short_floats.hpp"
 
 namespace troupe::train {
@@ -123,8 +124,20 @@ private:
     if (!read(*tensor, turned ? std::span<float>(plain) : values))
       return wrong_tensor(
           info, turned, fmt::format("is of type {}, but must be F32, F16 or BF16", tensor->dtype));
+    TROUPE_TRY(check_finite(*tensor, turned ? plain : values));
     if (turned) transpose(plain, shape[0], shape[1], values);
     return {};
+  }
+
+  /// `values` are the tensor's, in its order. What is not finite now would be found in the gradient
+  /// of the first step, and blamed on the learning rate.
+  Status check_finite(const TensorView& tensor, std::span<const float> values) const {
+    const std::size_t bad = kernels::find_non_finite(values);
+    if (bad == values.size()) return {};
+    return wrong(
+        "weights {}: tensor '{}' is {} at element {} of {}, and what is computed from that is no "
+        "number; take weights from before their training diverged",
+        file_.string(), tensor.name, values[bad], bad, values.size());
   }
 
   /// A head of its own would be left out without a word: a model that ties it computes otherwise.

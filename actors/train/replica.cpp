@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include "actors/checkpoint/checkpoint_store.hpp"
@@ -68,6 +70,36 @@ bool may_go_on(JobConfig config, const std::string& results_hash) {
   return config.results_hash() == results_hash;
 }
 
+/// Values by keys; of a line that is none of results_text(), nothing.
+std::map<std::string_view, std::string_view> keys_and_values(std::string_view text) {
+  constexpr std::string_view kIs = " = ";
+  std::map<std::string_view, std::string_view> values;
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (const auto at = line.find(kIs); at != line.npos)
+      values.emplace(line.substr(0, at), line.substr(at + kIs.size()));
+  }
+  return values;
+}
+
+/// What a job with other results has otherwise, by the results_text() of both. A checkpoint of an
+/// earlier release does not have its own.
+std::string describe_other_job(std::string_view its, std::string_view ours) {
+  constexpr std::size_t kMostTold = 4, kMostOfValue = 80;
+  const auto there = keys_and_values(its);
+  std::vector<std::string> different;
+  for (const auto& [key, here] : keys_and_values(ours))
+    if (const auto at = there.find(key); at != there.end() && at->second != here)
+      different.push_back(fmt::format("{} = {} (here: {})", key, at->second.substr(0, kMostOfValue),
+                                      here.substr(0, kMostOfValue)));
+  if (different.empty()) return "a job with other results";
+  const std::size_t more = different.size() - std::min(kMostTold, different.size());
+  different.resize(different.size() - more);
+  return fmt::format("a job with {}{}", fmt::join(different, ", "),
+                     more == 0 ? "" : fmt::format(" and {} other keys of another value", more));
+}
+
 /// How many steps a checkpoint of `steps` steps has skipped.
 Result<std::uint64_t> skips_of(const TensorFile& file, std::uint64_t steps,
                                const std::string& path) {
@@ -99,12 +131,14 @@ Result<Progress> read_checkpoint(const std::string& path, const JobConfig& confi
   TROUPE_ASSIGN(auto found, store.load(path));
   const auto& metadata = found.content.metadata;
   const auto hash = metadata.find(std::string(kResultsHashKey));
-  if (hash == metadata.end() || !may_go_on(config, hash->second))
+  if (hash == metadata.end() || !may_go_on(config, hash->second)) {
+    const auto text = metadata.find(std::string(kResultsKey));
     return Error{
         Code::invalid_argument,
-        fmt::format("checkpoint {} is of a job with another model, optimizer, batch, seed or "
-                    "number of ranks; resume with the job file it was made by",
-                    path)};
+        fmt::format(
+            "checkpoint {} is of {}; resume with the job file it was made by", path,
+            describe_other_job(text == metadata.end() ? "" : text->second, config.results_text()))};
+  }
   const auto infos = optimizer.model().parameters();
   const auto names = optimizer.state_names();
   for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -164,6 +198,7 @@ Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const ke
                                                const std::string& resume_from, JobLength length) {
   TROUPE_ASSIGN(auto optimizer,
                 kernels::make_optimizer(optimizer_options(config.optimizer), model));
+  TROUPE_TRY(kernels::TrainingState::reserve(device, *optimizer));
   TROUPE_ASSIGN(auto parameters, kernels::Parameters::initialized(model, config.seed));
   TROUPE_ASSIGN(auto optimizer_state, optimizer->initial_state());
   kernels::TrainingState::Contents contents{std::move(parameters), std::move(optimizer_state)};

@@ -24,6 +24,8 @@ namespace troupe::train {
 
 /// Metadata key of a checkpoint: JobConfig::results_hash() of the job that made it.
 inline constexpr std::string_view kResultsHashKey = "troupe.results_hash";
+/// And results_text().
+inline constexpr std::string_view kResultsKey = "troupe.results";
 
 /// Metadata key of a checkpoint: how many of its steps were skipped. Not there: none.
 inline constexpr std::string_view kSkipsKey = "troupe.skipped_steps";

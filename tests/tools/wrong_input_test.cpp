@@ -1,6 +1,8 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -16,6 +18,11 @@ namespace troupe::tool {
 namespace {
 
 using train::TemporaryFolder;
+
+void expect_words(const Process& process, const std::vector<std::string>& words) {
+  for (const auto& word : words)
+    EXPECT_NE(process.output().find(word), std::string::npos) << word << "\n" << process.output();
+}
 
 /// One sentence on one line, with every word of `words`.
 void expect_sentence(const Process& process, std::initializer_list<std::string> words) {
@@ -106,6 +113,23 @@ TEST_F(WrongInput, a_missing_data_file_is_named) {
   Process train({"train", job, "--nodes", "2"});
   EXPECT_EQ(train.wait(), 2) << train.output();
   EXPECT_NE(train.output().find("train-images"), std::string::npos) << train.output();
+}
+
+TEST_F(WrongInput, what_this_build_or_machine_does_not_have_is_named) {
+#ifndef TROUPE_CUDA
+  Process device({"train", job_file(), "--set", "job.device=cuda"});
+  EXPECT_EQ(device.wait(), 2) << device.output();
+  expect_words(device, {"job.device is \"cuda\"", "TROUPE_CUDA=ON"});
+#endif
+  Process precision({"train", job_file(), "--set", "job.precision=f16"});
+  EXPECT_EQ(precision.wait(), 2) << precision.output();
+  expect_words(precision, {"precision f16", "bf16"});
+}
+
+TEST_F(WrongInput, weights_that_are_a_folder_are_named) {
+  Process train({"train", job_file(), "--set", "model.weights=" + folder_.path().string()});
+  EXPECT_EQ(train.wait(), 2) << train.output();
+  expect_words(train, {folder_.path().string(), "regular file", "model.weights"});
 }
 
 TEST_F(WrongInput, a_truncated_data_file_is_named) {

@@ -122,6 +122,18 @@ TEST_F(Cifar, a_folder_without_its_files_says_which_are_looked_for) {
             Code::not_found);
 }
 
+TEST_F(Cifar, a_file_that_is_missing_between_others_is_named) {
+  write("data_batch_1.bin", record(3, 2));
+  write("data_batch_3.bin", record(9, 0));
+  const auto files = CifarDataset::find_files(folder_, CifarKind::cifar10, true);
+  ASSERT_EQ(files.code(), Code::not_found);
+  EXPECT_THAT(files.error().message, AllOf(HasSubstr(folder_.native()),
+                                           HasSubstr("data_batch_3.bin, but no data_batch_2.bin")));
+  write("data_batch_2.bin", record(1, 1));
+  write("data_batch_mine.bin", record(1, 1));
+  EXPECT_EQ(CifarDataset::find_files(folder_, CifarKind::cifar10, true)->size(), 4u);
+}
+
 TEST_F(Cifar, the_hash_is_of_the_content) {
   const auto hash = [&](const std::string& content) {
     return load(content).value()->content_hash();

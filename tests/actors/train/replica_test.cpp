@@ -235,6 +235,32 @@ INSTANTIATE_TEST_SUITE_P(
                     OptimizerConfig{.name = "lars", .momentum = 0.9, .weight_decay = 0.1}),
     [](const auto& x) { return x.param.name; });
 
+TEST(Replica, tells_a_checkpoint_of_another_job_by_what_differs) {
+  const TemporaryFolder folder;
+  const auto first = replica({.name = "adam"});
+  const auto snapshot = first->snapshot().value();
+  const auto config = job({.name = "adam"});
+  const auto resume = [&](const JobConfig& other, const std::string& text) {
+    const auto written = CheckpointStore(folder.path(), 1)
+                             .save(1, snapshot.tensors,
+                                   {{std::string(kResultsHashKey), config.results_hash()},
+                                    {std::string(kResultsKey), text}})
+                             .value();
+    const auto made = Replica::make(other, small_model(), {}, written.path.string(), {});
+    return made.ok() ? "none" : to_string(made.error());
+  };
+  EXPECT_EQ(resume(config, config.results_text()), "none");
+  auto other = config;
+  other.device = "simulated";
+  EXPECT_THAT(resume(other, config.results_text()),
+              testing::HasSubstr("a job with job.device = \"cpu\" (here: \"simulated\"); resume"));
+  other.ranks = other.seed = other.threads_per_rank = 77;
+  other.data.batch = 770;
+  EXPECT_THAT(resume(other, config.results_text()), testing::HasSubstr("and 1 other key"));
+  for (const char* text : {"", "\n\n = \n", "nonsense", "job.ranks = "})
+    EXPECT_THAT(resume(other, text), testing::HasSubstr("a job with "));
+}
+
 TEST(Replica, that_does_not_fit_on_the_device_is_an_error) {
   const kernels::ComputeDevice device(
       kernels::simulated::make_backend({.memory = std::size_t{8} << 10}).value());

@@ -1,6 +1,7 @@
 #include "actors/train/weights.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -98,6 +99,24 @@ TEST_F(Weights, of_half_precision_are_widened) {
   EXPECT_THAT(loaded.values(*model_.find_parameter("fc.bias")), testing::ElementsAre(1.0f, -2.5f));
   EXPECT_THAT(loaded.values(*model_.find_parameter("bn.bias")),
               testing::ElementsAre(1.0f, -2.5f, 0x1p-24f));
+}
+
+TEST_F(Weights, that_are_no_numbers_are_named) {
+  const std::uint16_t f16[] = {0x3c00, 0x7c00};  // 1, infinity
+  write([&](TensorView& tensor) {
+    if (tensor.name != "fc.bias") return;
+    tensor.dtype = "F16";
+    tensor.bytes = std::as_bytes(std::span(f16));
+  });
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("'fc.bias'"),
+                                     HasSubstr("inf at element 1 of 2")));
+  parameters_.values(*model_.find_parameter("conv.weight"))[5] = std::nanf("");
+  write([](TensorView&) {});
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("'conv.weight'"),
+                                     HasSubstr("nan at element 5 of 6")));
+  auto loaded = kernels::Parameters::initialized(model_, 2).value();
+  EXPECT_TRUE(load_weights(files_, file_, loaded, {.layout = {}, .fresh = {"conv.weight"}}).ok())
+      << "what is not taken may be anything";
 }
 
 TEST_F(Weights, that_are_missing_or_of_another_shape_or_type_are_named) {
