@@ -68,9 +68,9 @@ TEST_F(PosixFiles, a_file_in_the_way_is_named) {
 }
 
 TEST_F(PosixFiles, only_regular_files_are_read) {
-  EXPECT_EQ(files_.read(folder_).code(), Code::io_error);
+  EXPECT_EQ(files_.read(folder_).code(), Code::invalid_argument);
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(files_.read(folder_ / "pipe").code(), Code::io_error);
+  EXPECT_EQ(files_.read(folder_ / "pipe").code(), Code::invalid_argument);
 }
 
 TEST_F(PosixFiles, a_write_that_the_system_refuses_is_told_with_file_and_reason) {
