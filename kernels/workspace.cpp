@@ -289,8 +289,7 @@ Status Workspace::State::run_prediction(const Weights& parameters, const Tensor&
     TROUPE_ASSIGN(Cached* const entry, network(batch, Mode::inference));
     Network& net = entry->network;
     TROUPE_TRY(send_samples(net, images, first));
-    TROUPE_TRY(net.forward(weights));
-    TROUPE_TRY(memory.bring_output(net, out.data()));
+    TROUPE_TRY(net.forward_to(weights, out.data()));
     TROUPE_TRY(memory.settle());
     out = out.subspan(net.output().size());
   }

@@ -19,6 +19,7 @@ public:
   void use(std::size_t block, std::size_t time);
 
   void place();
+  std::size_t bytes(std::size_t block) const { return blocks_[block].bytes; }
   std::size_t offset(std::size_t block) const { return blocks_[block].offset; }  ///< after place()
   std::size_t size() const { return size_; }                                     ///< after place()
 

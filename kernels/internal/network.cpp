@@ -5,6 +5,7 @@
 namespace troupe::kernels {
 
 float* Network::at(std::size_t block) const noexcept {
+  if (output_place_ != nullptr && block == values_[output_].block) return output_place_;
   return reinterpret_cast<float*>(memory_.data() + arena_.offset(block));
 }
 
@@ -69,6 +70,25 @@ Status Network::forward(const float* parameters, const PassKey* key, const SumOv
     TROUPE_TRY(step.kernel->forward(pass));
   }
   return {};
+}
+
+/// Whether its block is the output's from the first write on, and no larger.
+bool Network::output_is_apart() const noexcept {
+  const Value& output = values_[output_];
+  return output.block != values_[0].block &&
+         arena_.bytes(output.block) == output.activation.floats * sizeof(float);
+}
+
+Status Network::forward_to(const float* parameters, float* output) {
+  if (!backend().is_host() || !output_is_apart()) {
+    TROUPE_TRY(forward(parameters));
+    const std::span<const float> from = this->output();
+    return options_.stream->copy(output, from.data(), from.size_bytes());
+  }
+  output_place_ = output;
+  const Status status = forward(parameters);
+  output_place_ = nullptr;
+  return status;
 }
 
 std::span<float> Network::output_gradient() noexcept {

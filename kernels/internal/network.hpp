@@ -79,6 +79,10 @@ public:
   Status forward(const float* parameters, const PassKey* key = nullptr,
                  const SumOverRanks& sum = {});
 
+  /// Likewise, with the output at `output`, which has room for it, instead of output(). Not for
+  /// training.
+  Status forward_to(const float* parameters, float* output);
+
   /// Where to put the output's gradient between `forward` and `backward`, and where the input's is
   /// after it (if it was asked for): row-major. Training only.
   std::span<float> output_gradient() noexcept;
@@ -135,6 +139,7 @@ private:
                       const SumOverRanks& sum);
   double* rank_sums() noexcept { return reinterpret_cast<double*>(rank_sums_.data()); }
   Result<std::span<const double>> sum_over_ranks(std::size_t count, const SumOverRanks& sum);
+  bool output_is_apart() const noexcept;
   float* at(std::size_t block) const noexcept;
   std::span<float> floats(const Value& value) const noexcept;
 
@@ -144,7 +149,8 @@ private:
   std::unique_ptr<SharedScratch> scratch_ = std::make_unique<SharedScratch>();
   std::vector<Value> values_;  ///< [0] the input
   std::vector<Step> steps_;
-  std::size_t output_ = 0;  ///< value
+  std::size_t output_ = 0;         ///< value
+  float* output_place_ = nullptr;  ///< instead of its block, during a forward_to()
   ArenaPlan arena_;
   mutable Buffer memory_;
   Buffer rank_sums_;    ///< doubles, of the kernel that has some summed over all ranks

@@ -88,11 +88,6 @@ Result<const PassValues*> PassMemory::send_values(const StepOptions& step) {
   return const_cast<const PassValues*>(start_of<PassValues>(device_values_));
 }
 
-Status PassMemory::bring_output(const Network& network, float* host) {
-  const auto output = network.output();
-  return compute_->copy(host, output.data(), output.size_bytes());
-}
-
 Status PassMemory::enqueue_loss(Network& network, const LossFunction& loss, const std::byte* labels,
                                 std::int64_t samples, const float* scale) {
   float* const gradient = scale != nullptr ? network.output_gradient().data() : nullptr;

@@ -46,8 +46,6 @@ public:
   Result<const std::byte*> send_labels(const LossFunction& loss);
   /// Those of a step; the same place for each.
   Result<const PassValues*> send_values(const StepOptions& step);
-  /// Copies `network`'s output to the host.
-  Status bring_output(const Network& network, float* host);
 
   /// The loss of `network`'s output, and (unless `scale` is null) its gradient.
   Status enqueue_loss(Network& network, const LossFunction& loss, const std::byte* labels,

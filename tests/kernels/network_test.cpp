@@ -51,6 +51,32 @@ TEST(ArenaPlan, fills_the_gaps_that_fit) {
   EXPECT_EQ(plan.size(), 448u);
 }
 
+TEST(Network, leaves_its_output_where_the_caller_wants_it) {
+  const Model small =
+      Model::build("small", {40}, {Linear{"a", 30}, Gelu{}, Linear{"b", 7}}).value();
+  const Model in_place = Model::build("in place", {40}, {Linear{"a", 30}, Relu{}}).value();
+  const Model name = Model::build("a name of the input", {2, 3, 4}, {Flatten{}}).value();
+  const Model convolutions =
+      make_model("resnet18", {.input = {3, 32, 32}, .small_images = true, .width = 16}).value();
+  for (const Model& model : {small, in_place, name, convolutions}) {
+    const auto parameters = Parameters::initialized(model, 1).value();
+    Network network = make(model, 3, Mode::inference);
+    const auto fill_input = [&] { fill(network.input(), 5); };
+    fill_input();
+    ASSERT_TRUE(network.forward(parameters.values().data()).ok());
+    const std::vector<float> expected(network.output().begin(), network.output().end());
+    std::vector<float> output(expected.size() + 2, -77.0f);
+    fill_input();
+    ASSERT_TRUE(network.forward_to(parameters.values().data(), output.data() + 1).ok());
+    EXPECT_EQ(std::vector<float>(output.begin() + 1, output.end() - 1), expected) << model.name();
+    EXPECT_EQ(output.front(), -77.0f);
+    EXPECT_EQ(output.back(), -77.0f);
+    fill_input();
+    ASSERT_TRUE(network.forward(parameters.values().data()).ok());
+    EXPECT_TRUE(std::ranges::equal(network.output(), expected)) << "and later where it was";
+  }
+}
+
 TEST(Network, of_inference_takes_the_memory_of_its_two_largest_neighbours) {
   const Model model = make_model("resnet18", {.input = {3, 32, 32}, .small_images = true}).value();
   const Network training = make(model, 2), inference = make(model, 2, Mode::inference);
