@@ -19,6 +19,7 @@
 #include "actors/train/checkpointer.hpp"
 #include "actors/train/events.hpp"
 #include "actors/train/lifetime.hpp"
+#include "actors/train/local_trainers.hpp"
 #include "actors/train/messages.hpp"
 #include "actors/train/non_finite.hpp"
 #include "actors/train/program.hpp"
@@ -45,7 +46,8 @@ public:
         setup_(std::move(setup)),
         reporter_(self, setup_.job_actor),
         machine_(machine_options(), *this),
-        exchange_(self, *this) {}
+        exchange_(self, *this),
+        trainers_(self) {}
 
   /// Errors are told to the job.
   void prepare() {
@@ -106,7 +108,7 @@ private:
     std::vector<caf::actor> peers;
     for (const auto& peer : x.peers) peers.push_back(peer.actor);
     if (x.port == kGradients)
-      trainers_ = std::move(peers);
+      trainers_.connect(std::move(peers));
     else if (x.output)
       set_peers(std::move(peers));
   }
@@ -143,13 +145,12 @@ private:
       if (setup_.index == 0) reporter_.last_step({generation_, done});
       return;
     }
-    busy_ += trainers_.size();
     step_began_ = std::chrono::steady_clock::now();
     if (step_began_ - pace_told_ > kPacePeriod) {
       pace_told_ = step_began_;
       reporter_.say(Pace{generation_, setup_.index, job_->take_pace()});
     }
-    for (const auto& trainer : trainers_) self_->send(trainer, StepBegun{generation_, done});
+    trainers_.ask(StepBegun{generation_, done});
   }
 
   /// What a machine call said; an old message is nothing to worry about.
@@ -160,7 +161,7 @@ private:
 
   /// The values of a rank, and of its part of the test before this step.
   void add_extras(const collective::ExtrasReady& x) {
-    trainer_rests();
+    trainers_.answered();
     auto values = x.values;
     values.resize(kExtras);
     if (const auto part = test_parts_.find(x.rank); part != test_parts_.end()) {
@@ -258,44 +259,19 @@ private:
   }
 
   void evaluate(std::uint64_t epoch) {
-    evaluations_open_ = trainers_.size();
+    evaluations_open_ = trainers_.count();
     if (evaluations_open_ == 0) return next();
-    busy_ += trainers_.size();
-    for (const auto& trainer : trainers_) self_->send(trainer, Evaluate{generation_, epoch});
+    trainers_.ask(Evaluate{generation_, epoch});
   }
 
   void evaluated(const Evaluated& x) {
-    trainer_rests();
+    trainers_.answered();
     if (!running_ || evaluations_open_ == 0) return;
     if (x.epoch + 1 >= job_->length().epochs)
       reporter_.evaluated(x);  // no step follows that would bring it
     else
       test_parts_[x.rank] = x;
     if (--evaluations_open_ == 0) next();
-  }
-
-  /// A trainer has answered, and does not read the weights until it is told to.
-  void trainer_rests() {
-    if (busy_ > 0) --busy_;
-    if (busy_ == 0 && halted_.pending()) release_trainers();
-  }
-
-  /// And then the reducer has halted.
-  void release_trainers() {
-    struct Round {
-      std::size_t open;
-      caf::typed_response_promise<Halted> halted;
-    };
-    const auto round = std::make_shared<Round>(trainers_.size() + 1, std::exchange(halted_, {}));
-    const auto released = [self = shared_from_this(), round] {
-      if (--round->open > 0) return;
-      round->halted.deliver(Halted{self->job_ ? self->job_->replica().steps_done() : 0});
-    };
-    for (const auto& trainer : trainers_)
-      self_->request(trainer, caf::infinite, Release{})
-          .then([released](Released) { released(); },
-                [released](const caf::error&) { released(); });  // its end gave all back
-    released();
   }
 
   /// In the background; a failure is told to the job, which goes on.
@@ -342,10 +318,7 @@ private:
   caf::result<Halted> halt() {
     if (!reporter_.is_from_job()) return not_the_job();
     abort();
-    halted_ = self_->make_response_promise<Halted>();
-    auto answer = halted_;
-    if (busy_ == 0) release_trainers();
-    return answer;
+    return trainers_.halt(job_ ? job_->replica().steps_done() : 0);
   }
 
   caf::result<Pulled> pull(const Pull& x) {
@@ -419,7 +392,7 @@ private:
   std::shared_ptr<const collective::ReducePlan> plan_;
   collective::ReduceMachine machine_;
   RankExchange exchange_;
-  std::vector<caf::actor> trainers_;  // of this node
+  LocalTrainers trainers_;
   caf::actor checkpointer_;
   std::uint64_t generation_ = 0;
   std::chrono::steady_clock::time_point step_began_, pace_told_;
@@ -427,8 +400,6 @@ private:
   bool running_ = false;
   bool finished_ = false;  ///< all steps are done
   std::size_t evaluations_open_ = 0;
-  std::size_t busy_ = 0;  // answers that trainers owe
-  caf::typed_response_promise<Halted> halted_;
   StepSums sums_;                                   // of the step in flight
   std::optional<std::vector<double>> step_extras_;  // set when the step's sums are complete
   std::map<std::uint32_t, Evaluated> test_parts_;   // by rank, for the next step's extras
@@ -458,7 +429,7 @@ caf::behavior Reducer::behavior(const std::shared_ptr<bool>& started) {
       [state](RankValues& x) { return state->exchange_.add(std::move(x)); },
       [state](const Evaluated& x) { state->evaluated(x); },
       [state](const Failed& x) {
-        state->trainer_rests();
+        state->trainers_.answered();
         // It was told that the generation has ended, and by this reducer.
         if (x.code != static_cast<std::uint16_t>(Code::stale_generation)) state->reporter_.say(x);
       },

@@ -1,5 +1,5 @@
-// How a network is made of a model: which kernels, for which runs of layers, and the reorders between
-// them.
+// How a network is made of a model: which kernels, for which runs of layers, and the reorders
+// between them.
 #include <algorithm>
 #include <array>
 #include <utility>
