@@ -36,7 +36,7 @@ void Progress::draw(const std::string& text) {
   bar_shown_ = true;
 }
 
-double Progress::images_per_second(std::uint64_t steps_done) const {
+double Progress::samples_per_second(std::uint64_t steps_done) const {
   const double elapsed = seconds(clock_.now() - started_at_);
   const auto steps = static_cast<double>(steps_done - std::min(steps_done, job_.first_step));
   return elapsed > 0 ? steps * static_cast<double>(job_.global_batch) / elapsed : 0;
@@ -56,9 +56,9 @@ std::string Progress::position(const train::StepFinished& step) const {
   const std::uint64_t done = step.step + 1;
   const std::uint64_t per_epoch = std::max<std::uint64_t>(1, job_.steps_per_epoch);
   const std::uint64_t left = per_epoch * job_.epochs - std::min(done, per_epoch * job_.epochs);
-  const double rate = images_per_second(done);
+  const double rate = samples_per_second(done);
   const double eta = rate > 0 ? static_cast<double>(left * job_.global_batch) / rate : 0;
-  return fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} images/s  ETA {}",
+  return fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s  ETA {}",
                      step.step / per_epoch + 1, job_.epochs, done, per_epoch * job_.epochs,
                      step.loss, rate, duration_text(eta));
 }
@@ -79,7 +79,7 @@ void Progress::on_step(const train::StepFinished& step) {
 }
 
 void Progress::on_epoch(const train::EpochFinished& epoch) {
-  line(fmt::format("epoch {}/{}: test accuracy {:.2f}%, test loss {:.4f} ({} images)",
+  line(fmt::format("epoch {}/{}: test accuracy {:.2f}%, test loss {:.4f} ({} labels)",
                    epoch.epoch + 1, job_.epochs, 100 * epoch.test_accuracy, epoch.test_loss,
                    epoch.test_samples));
 }
@@ -96,13 +96,14 @@ void Progress::on_notice(const train::Notice& notice) {
 void Progress::on_ended(const train::JobEnded& ended) {
   finished_ = ended.code == static_cast<std::uint16_t>(Code::ok);
   if (finished_) {
-    line(fmt::format("done: {} steps in {}, {:.0f} images/s", ended.steps,
+    line(fmt::format("done: {} steps in {}, {:.0f} samples/s", ended.steps,
                      duration_text(seconds(clock_.now() - started_at_)),
-                     images_per_second(ended.steps)));
+                     samples_per_second(ended.steps)));
     line(fmt::format("final weights: {}", ended.path));
     line(fmt::format("sha256: {}", ended.sha256));
   } else {
-    line(fmt::format("stopped after step {}", ended.steps));
+    line(ended.steps == 0 ? "stopped before the first step was done"
+                          : fmt::format("stopped after step {}", ended.steps));
   }
 }
 

@@ -37,7 +37,7 @@ private:
   void draw(const std::string& text);
   std::string position(const train::StepFinished& step) const;
   /// Since the first step of this run.
-  double images_per_second(std::uint64_t steps_done) const;
+  double samples_per_second(std::uint64_t steps_done) const;
 
   const Options options_;
   const Clock& clock_;

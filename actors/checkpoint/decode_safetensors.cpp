@@ -15,6 +15,7 @@ using nlohmann::json;
 constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // as the format says
 constexpr std::size_t kMaxDimensions = 32;
+constexpr std::size_t kMostShown = 80;  // of a text from the file
 
 /// Takes one file apart. What it finds is only handed out when everything has been checked.
 class Decoder {
@@ -79,7 +80,8 @@ private:
     const std::string blank = internal::blank_checksum();
     const auto at = internal::find_checksum(json_, found->second);
     if (found->second.size() != blank.size() || at == std::string_view::npos)
-      return damaged("its checksum is none");
+      return damaged("its checksum is '{}', but must be 'xxh3-128:' and 32 hex digits",
+                     found->second.substr(0, kMostShown));
     const auto all = std::as_const(file_).bytes();
     const std::size_t begin = kLengthBytes + at;
     const std::span<const std::byte> parts[] = {all.first(begin), std::as_bytes(std::span(blank)),

@@ -22,6 +22,10 @@ Error system_error(std::string_view what, const path& file, int number) {
   switch (number) {
     case ENOENT:
       return {Code::not_found, sentence("; check the name")};
+    case ENOTDIR:
+      return {Code::invalid_argument, sentence("; give the name of a folder")};
+    case EISDIR:
+      return {Code::invalid_argument, sentence("; move it away, or choose another name")};
     case EEXIST:
       return {Code::already_exists, sentence("")};
     case ENOSPC:
@@ -128,7 +132,7 @@ Status PosixFileSystem::create_directory(const path& directory) {
   if (!std::filesystem::create_directories(directory, error)) {
     if (error) return system_error("create the folder", directory, error.value());
     if (!std::filesystem::is_directory(directory, error))
-      return Error{Code::io_error,
+      return Error{Code::invalid_argument,
                    fmt::format("{} is not a folder; choose another name", directory.native())};
     return {};
   }

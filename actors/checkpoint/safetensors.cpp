@@ -94,9 +94,10 @@ std::size_t dtype_size(std::string_view dtype) noexcept {
     std::string_view name;
     std::size_t size;
   };
-  static constexpr Type kTypes[] = {{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
-                                    {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2},
-                                    {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+  static constexpr Type kTypes[] = {
+      {"F64", 8},     {"I64", 8},     {"U64", 8},  {"C64", 8}, {"F32", 4}, {"I32", 4},
+      {"U32", 4},     {"F16", 2},     {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"F8_E4M3", 1},
+      {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I8", 1},   {"U8", 1},  {"BOOL", 1}};
   for (const Type& type : kTypes)
     if (type.name == dtype) return type.size;
   return 0;

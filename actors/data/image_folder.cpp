@@ -26,6 +26,14 @@ Result<std::vector<std::string>> list(const path& folder) {
   return names;
 }
 
+Status check_folder(const path& name) {
+  std::error_code error;
+  if (std::filesystem::is_directory(name, error)) return {};
+  return {Code::corrupt_data,
+          fmt::format("{} is not a folder, but here is one for each class; move it away",
+                      name.native())};
+}
+
 bool is_picture(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -62,6 +70,7 @@ Result<std::unique_ptr<ImageFolder>> ImageFolder::open(const path& folder,
                  fmt::format("{} is empty; name a folder that has a folder of images for each "
                              "class",
                              folder.native())};
+  for (const auto& name : names) TROUPE_TRY(check_folder(folder / name));
   if (names.size() > options.classes)
     return Error{Code::corrupt_data,
                  fmt::format("{} has {} classes, the folder {} is one too many; set model.classes",
@@ -74,11 +83,6 @@ Result<std::unique_ptr<ImageFolder>> ImageFolder::open(const path& folder,
 
 Status ImageFolder::add_class(const std::string& name) {
   const path folder = folder_ / name;
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    return {Code::corrupt_data,
-            fmt::format("{} is not a folder, but here is one for each class; move it away",
-                        folder.native())};
   TROUPE_ASSIGN(auto names, list(folder));
   if (names.empty())
     return {Code::corrupt_data,
@@ -101,7 +105,11 @@ Status ImageFolder::hash() {
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const path name = path_of(files_[i]);
     std::error_code error;
-    const auto size = std::filesystem::file_size(name, error);
+    if (!std::filesystem::is_regular_file(name, error) && !error)
+      return {Code::corrupt_data,
+              fmt::format("{} is not a file, but here are a class's images; move it away",
+                          name.native())};
+    const auto size = error ? 0 : std::filesystem::file_size(name, error);
     if (error) return internal::system_error("look at", name, error.value());
     hash.add(std::uint64_t{files_[i].label});
     hash.add(std::string_view(files_[i].name));

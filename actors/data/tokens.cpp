@@ -73,11 +73,14 @@ Status TokenDataset::read(std::uint64_t index, Use, std::span<std::byte> input,
   for (std::size_t i = 0; i <= options_.tokens; ++i) {
     const std::uint32_t token = decode(bytes.data() + i * size, size);
     if (token >= options_.vocabulary)
-      return {Code::corrupt_data,
-              fmt::format("{} at byte {}: the token is {}, but tokens are 0 to {}; check "
-                          "data.token_type, model.classes and the file",
-                          source_->file->path().native(), offset + i * size, token,
-                          options_.vocabulary - 1)};
+      return {
+          Code::corrupt_data,
+          fmt::format("{} at byte {}: the token is {}, but tokens are 0 to {}; check "
+                      "data.token_type, model.classes and the file",
+                      source_->file->path().native(), offset + i * size,
+                      size == sizeof(std::int32_t) ? std::int64_t{static_cast<std::int32_t>(token)}
+                                                   : std::int64_t{token},
+                      options_.vocabulary - 1)};
     const auto value = static_cast<std::int32_t>(token);
     if (i < options_.tokens) std::memcpy(input.data() + i * sizeof(value), &value, sizeof(value));
     if (i > 0) std::memcpy(labels.data() + (i - 1) * sizeof(value), &value, sizeof(value));

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 // Its functions here, not from a library.
 #define XXH_INLINE_ALL
@@ -37,6 +39,17 @@ bool read(const TensorView& tensor, std::span<float> values) {
   else
     return false;
   return true;
+}
+
+/// A zip file, or a pickle of the time before.
+bool is_torch_save(FileSystem& files, const std::filesystem::path& file) {
+  const auto content = files.read(file);
+  if (!content.ok()) return false;
+  const auto begins = [&](std::string_view with) {
+    const auto bytes = std::as_const(*content).bytes();
+    return bytes.size() > with.size() && std::memcmp(bytes.data(), with.data(), with.size()) == 0;
+  };
+  return begins("PK\x03\x04") || begins("\x80\x02");
 }
 
 std::string content_hash(std::span<const std::byte> bytes) {
@@ -124,20 +137,30 @@ private:
     if (!read(*tensor, turned ? std::span<float>(plain) : values))
       return wrong_tensor(
           info, turned, fmt::format("is of type {}, but must be F32, F16 or BF16", tensor->dtype));
-    TROUPE_TRY(check_finite(*tensor, turned ? plain : values));
+    TROUPE_TRY(check_values(info, *tensor, turned ? plain : values));
     if (turned) transpose(plain, shape[0], shape[1], values);
     return {};
   }
 
-  /// `values` are the tensor's, in its order. What is not finite now would be found in the gradient
-  /// of the first step, and blamed on the learning rate.
-  Status check_finite(const TensorView& tensor, std::span<const float> values) const {
-    const std::size_t bad = kernels::find_non_finite(values);
-    if (bad == values.size()) return {};
-    return wrong(
-        "weights {}: tensor '{}' is {} at element {} of {}, and what is computed from that is no "
-        "number; take weights from before their training diverged",
-        file_.string(), tensor.name, values[bad], bad, values.size());
+  /// `values` are the tensor's, in its order. What is wrong with them would be found in the
+  /// gradient of the first step, and blamed on the learning rate.
+  Status check_values(const ParameterInfo& info, const TensorView& tensor,
+                      std::span<const float> values) const {
+    const auto wrong_element = [&](std::size_t at, std::string_view why) {
+      return wrong(
+          "weights {}: tensor '{}' is {} at element {} of {}, {}; take weights from before "
+          "their training diverged",
+          file_.string(), tensor.name, values[at], at, values.size(), why);
+    };
+    if (const auto bad = kernels::find_non_finite(values); bad < values.size())
+      return wrong_element(bad, "and what is computed from that is no number");
+    const bool is_variance =
+        info.kind == kernels::ParameterKind::statistic && info.name.ends_with("running_var");
+    const auto negative = std::ranges::find_if(values, [](float x) { return x < 0; });
+    if (is_variance && negative != values.end())
+      return wrong_element(static_cast<std::size_t>(negative - values.begin()),
+                           "but a variance is never negative");
+    return {};
   }
 
   /// A head of its own would be left out without a word: a model that ties it computes otherwise.
@@ -169,6 +192,11 @@ private:
 Result<LoadedWeights> load_weights(FileSystem& files, const std::filesystem::path& file,
                                    kernels::Parameters& parameters, const LoadOptions& options) {
   auto read = read_safetensors(files, file, Checksum::if_present);
+  if (read.code() == Code::corrupt_data && is_torch_save(files, file))
+    return Error{Code::invalid_argument,
+                 fmt::format("weights {}: this is what torch.save writes; write it again with "
+                             "safetensors.torch.save_file(model.state_dict(), ...)",
+                             file.string())};
   if (!read.ok())
     return Error{read.code(), fmt::format("weights: {}; {}", read.error().message,
                                           read.code() == Code::corrupt_data

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,7 +54,9 @@ Status read_into(const TensorFile& file, const std::string& name,
                  const kernels::ParameterInfo& info, std::span<float> values,
                  const std::string& path) {
   const auto* tensor = file.find(name);
-  if (tensor == nullptr || tensor->dtype != "F32" || tensor->bytes.size() != values.size_bytes())
+  if (tensor == nullptr || tensor->dtype != "F32" ||
+      !std::ranges::equal(tensor->shape, info.shape.dims(),
+                          [](auto a, auto b) { return std::cmp_equal(a, b); }))
     return Error{Code::invalid_argument,
                  fmt::format("checkpoint {} has no tensor '{}' of shape {}; it is of another model",
                              path, name, kernels::to_string(info.shape))};
@@ -62,12 +65,17 @@ Status read_into(const TensorFile& file, const std::string& name,
 }
 
 /// Whether a job goes on from the checkpoint of one with that hash. A job that stops at what is not
-/// finite has left no step out so far: up to here it is the same as one that skips.
-bool may_go_on(JobConfig config, const std::string& results_hash) {
-  if (config.results_hash() == results_hash) return true;
-  if (config.optimizer.non_finite != "skip") return false;
-  config.optimizer.non_finite = "stop";
-  return config.results_hash() == results_hash;
+/// finite, or at a bad sample, has left none out so far: up to here it is the same as one that
+/// skips.
+bool may_go_on(const JobConfig& config, const std::string& results_hash) {
+  const auto is_of = [&](const char* non_finite, const char* bad_samples) {
+    JobConfig other = config;
+    if (other.optimizer.non_finite == "skip") other.optimizer.non_finite = non_finite;
+    if (other.data.bad_samples == "skip") other.data.bad_samples = bad_samples;
+    return other.results_hash() == results_hash;
+  };
+  return is_of("skip", "skip") || is_of("stop", "skip") || is_of("skip", "stop") ||
+         is_of("stop", "stop");
 }
 
 /// Values by keys; of a line that is none of results_text(), nothing.
@@ -125,7 +133,7 @@ struct Progress {
 
 /// Takes the tensors of the checkpoint at `path` for `contents`, which are of `optimizer`.
 Result<Progress> read_checkpoint(const std::string& path, const JobConfig& config,
-                                 const kernels::Optimizer& optimizer,
+                                 const JobLength& length, const kernels::Optimizer& optimizer,
                                  kernels::TrainingState::Contents& contents) {
   CheckpointStore store(std::filesystem::path(path).parent_path(), config.checkpoint.keep);
   TROUPE_ASSIGN(auto found, store.load(path));
@@ -149,6 +157,12 @@ Result<Progress> read_checkpoint(const std::string& path, const JobConfig& confi
       TROUPE_TRY(read_into(found.content, state_prefix(names[j]) + infos[i].name, infos[i],
                            contents.optimizer_state[j].values(i), path));
   }
+  if (const auto total = length.epochs * length.steps_per_epoch; found.entry.step > total)
+    return Error{
+        Code::corrupt_data,
+        fmt::format("checkpoint {} has taken {} steps, but the whole job has {}; resume from "
+                    "another one",
+                    path, found.entry.step, total)};
   Progress progress;
   TROUPE_ASSIGN(progress.skips, skips_of(found.content, found.entry.step, path));
   if (const auto scale = metadata.find(std::string(kLossScaleKey)); scale != metadata.end()) {
@@ -205,7 +219,7 @@ Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const ke
   Progress progress;
   std::string weights_hash;
   if (!resume_from.empty()) {
-    TROUPE_ASSIGN(progress, read_checkpoint(resume_from, config, *optimizer, contents));
+    TROUPE_ASSIGN(progress, read_checkpoint(resume_from, config, length, *optimizer, contents));
   } else if (!config.model.weights.empty()) {
     PosixFileSystem files;
     TROUPE_ASSIGN(auto loaded, load_weights(files, config.model.weights, contents.parameters,

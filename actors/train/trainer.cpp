@@ -22,8 +22,11 @@ namespace {
 
 /// How long a loader may take for one batch.
 constexpr auto kBatchTimeout = std::chrono::seconds(60);
-/// Test samples that are run through the model at a time.
-constexpr std::uint64_t kTestBatch = 250;
+/// Test samples that are run through the model at a time: some of a rank's batches, so that what
+/// has the memory to train has it for that, too, within these bounds.
+constexpr std::uint64_t kBatchesTested = 4;
+constexpr std::uint64_t kLeastTested = 32;
+constexpr std::uint64_t kMostTested = 250;
 
 class Trainer : public std::enable_shared_from_this<Trainer> {
 public:
@@ -178,9 +181,11 @@ private:
   Result<kernels::LossStats> try_evaluate() {
     const auto& data = job_->test_data();
     const auto share = test_share(data.count(), job_->config().ranks, setup_.index);
+    const auto most =
+        std::clamp(kBatchesTested * job_->config().batch_per_rank(), kLeastTested, kMostTested);
     kernels::LossStats total;
-    for (auto first = share.begin; first < share.end; first += kTestBatch) {
-      const auto count = std::min(kTestBatch, share.end - first);
+    for (auto first = share.begin; first < share.end; first += most) {
+      const auto count = std::min(most, share.end - first);
       TROUPE_ASSIGN(auto inputs, job_->pool().acquire(count * data.layout().input_bytes()));
       TROUPE_ASSIGN(auto labels, job_->pool().acquire(count * data.layout().label_bytes()));
       TROUPE_TRY(gather_run(data, first, count, kForTest, inputs, labels));

@@ -40,7 +40,7 @@ TEST_F(ProgressTest, plain_lines_have_epoch_step_loss_rate_and_time_left) {
   progress.on_started(job());
   clock_.advance(std::chrono::seconds(1));
   for (std::uint64_t step = 0; step < 5; ++step) progress.on_step({step, 0.5, 0.9, 0.01});
-  EXPECT_NE(shown().find("epoch 1/2  step 5/20  loss 0.5000  500 images/s  ETA 3s\n"),
+  EXPECT_NE(shown().find("epoch 1/2  step 5/20  loss 0.5000  500 samples/s  ETA 3s\n"),
             std::string::npos)
       << shown();
 }
@@ -63,7 +63,7 @@ TEST_F(ProgressTest, a_resumed_job_counts_only_what_it_did_itself) {
   progress.on_started(resumed);
   clock_.advance(std::chrono::seconds(1));
   progress.on_step({10, 0.5, 0.9});
-  EXPECT_NE(shown().find("100 images/s"), std::string::npos) << shown();
+  EXPECT_NE(shown().find("100 samples/s"), std::string::npos) << shown();
 }
 
 TEST_F(ProgressTest, long_times_are_in_hours_and_minutes) {

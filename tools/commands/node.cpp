@@ -24,7 +24,10 @@ Result<int> run_once(const Options& options, Signals& signals) {
   TROUPE_ASSIGN(auto runtime_options, options.node.runtime_options(context));
   runtime_options.wait_for_head = true;
   runtime_options.join_timeout = from_seconds(options.join_timeout);
-  TROUPE_ASSIGN(auto runtime, options.node.join(std::move(runtime_options)));
+  auto joined = options.node.join(std::move(runtime_options));
+  // It was told so while it joined.
+  if (joined.code() == Code::cancelled) return kSuccess;
+  TROUPE_ASSIGN(auto runtime, std::move(joined));
   std::atomic<bool> interrupted = false;
   Drainer drainer(
       *runtime, [context] { return context->idle(); }, from_seconds(options.drain_timeout));

@@ -63,8 +63,11 @@ TEST_F(PosixFiles, a_file_in_the_way_is_named) {
   std::ofstream(folder_ / "file") << "x";
   EXPECT_EQ(files_.create(folder_ / "file").code(), Code::already_exists);
   const Status status = files_.create_directory(folder_ / "file");
-  EXPECT_EQ(status.code(), Code::io_error);
+  EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_THAT(status.error().message, HasSubstr((folder_ / "file").native()));
+  const auto listed = files_.list(folder_ / "file");
+  EXPECT_EQ(listed.code(), Code::invalid_argument);
+  EXPECT_THAT(listed.error().message, HasSubstr("give the name of a folder"));
 }
 
 TEST_F(PosixFiles, only_regular_files_are_read) {

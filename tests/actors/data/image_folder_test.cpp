@@ -77,6 +77,13 @@ TEST_F(Images, what_does_not_belong_there_is_named) {
   write("set/cat/readme.txt", "x");
   EXPECT_THAT(error_of(open()), HasSubstr("readme.txt is not called .jpg"));
   std::filesystem::remove(folder_ / "set/cat/readme.txt");
+  std::filesystem::create_directory(folder_ / "set/cat/more.jpg");
+  EXPECT_THAT(error_of(open()), HasSubstr("more.jpg is not a file"));
+  std::filesystem::remove(folder_ / "set/cat/more.jpg");
+  write("set/list.txt", "x");
+  EXPECT_THAT(error_of(open({.classes = 2, .size = 8})), HasSubstr("list.txt is not a folder"))
+      << "and no class too many";
+  std::filesystem::remove(folder_ / "set/list.txt");
   std::filesystem::remove(folder_ / "set/dog/b.png");
   EXPECT_THAT(error_of(open()), HasSubstr("dog has no images"));
   std::filesystem::remove(folder_ / "set/dog");

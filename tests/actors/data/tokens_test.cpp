@@ -56,6 +56,7 @@ TEST_F(Tokens, a_token_outside_the_vocabulary_is_named_with_file_and_byte) {
               HasSubstr("tokens at byte 6: the token is 512, but tokens are 0 to 299"));
   const auto negative = open(std::string(16, '\xff'), TokenType::i32).value();
   EXPECT_EQ(read_sample(*negative, 0).code(), Code::corrupt_data);
+  EXPECT_THAT(read_sample(*negative, 0).error().message, HasSubstr("the token is -1, but"));
 }
 
 TEST_F(Tokens, a_file_of_the_wrong_size_is_refused) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 #include <random>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,6 +134,27 @@ TEST_F(DataFormatsJob, a_damaged_image_stops_the_job_with_its_name) {
   EXPECT_EQ(x.ended.code(), Code::corrupt_data);
   EXPECT_THAT(x.ended.error().message,
               AllOf(HasSubstr("pictures/train/a/0.jpg"), HasSubstr("bad_samples")));
+}
+
+TEST_F(DataFormatsJob, one_that_stopped_at_a_damaged_image_goes_on_without_it) {
+  auto config = image_job();
+  write("pictures/train/a/0.jpg", "no picture");
+  config.epochs = 3;
+  Outcome stopped, skipped, resumed;
+  run(stopped, config, 2);
+  ASSERT_EQ(stopped.ended.code(), Code::corrupt_data);
+  config.data.bad_samples = "skip";
+  const auto stopped_in = std::exchange(config.checkpoint.directory, folder_.path() / "other");
+  run(skipped, config, 1);
+  ASSERT_TRUE(skipped.ended.ok()) << skipped.ended.error().message;
+  config.checkpoint.directory = stopped_in;
+  {
+    Cluster cluster(2);
+    resumed.ended =
+        JobRunner(*cluster.head, config, {.job = 1, .resume = true}, resumed.recorder).run();
+  }
+  ASSERT_TRUE(resumed.ended.ok()) << resumed.ended.error().message;
+  EXPECT_EQ(resumed.ended->sha256, skipped.ended->sha256);
 }
 
 TEST_F(DataFormatsJob, damaged_images_may_be_skipped_on_any_number_of_nodes_and_are_told) {

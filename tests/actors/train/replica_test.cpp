@@ -261,6 +261,29 @@ TEST(Replica, tells_a_checkpoint_of_another_job_by_what_differs) {
     EXPECT_THAT(resume(other, text), testing::HasSubstr("a job with "));
 }
 
+TEST(Replica, refuses_a_checkpoint_that_contradicts_the_job) {
+  const TemporaryFolder folder;
+  const auto config = job({.name = "adam"});
+  const auto snapshot = replica({.name = "adam"})->snapshot().value();
+  const auto resume = [&](std::uint64_t step, const std::vector<TensorView>& tensors) {
+    const auto written =
+        CheckpointStore(folder.path(), 1)
+            .save(step, tensors, {{std::string(kResultsHashKey), config.results_hash()}})
+            .value();
+    const auto made =
+        Replica::make(config, small_model(), {}, written.path.string(), {.steps_per_epoch = 10});
+    return made.ok() ? "none" : to_string(made.error());
+  };
+  EXPECT_EQ(resume(10, snapshot.tensors), "none");
+  EXPECT_THAT(resume(11, snapshot.tensors),
+              testing::HasSubstr("has taken 11 steps, but the whole job has 10"));
+  auto turned = snapshot.tensors;
+  auto& matrix = *std::ranges::find_if(turned, [](const auto& x) { return x.shape.size() == 2; });
+  std::swap(matrix.shape[0], matrix.shape[1]);
+  EXPECT_THAT(resume(9, turned),
+              testing::HasSubstr("has no tensor '" + matrix.name + "' of shape"));
+}
+
 TEST(Replica, that_does_not_fit_on_the_device_is_an_error) {
   const kernels::ComputeDevice device(
       kernels::simulated::make_backend({.memory = std::size_t{8} << 10}).value());

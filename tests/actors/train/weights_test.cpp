@@ -117,6 +117,26 @@ TEST_F(Weights, that_are_no_numbers_are_named) {
   auto loaded = kernels::Parameters::initialized(model_, 2).value();
   EXPECT_TRUE(load_weights(files_, file_, loaded, {.layout = {}, .fresh = {"conv.weight"}}).ok())
       << "what is not taken may be anything";
+  parameters_.values(*model_.find_parameter("conv.weight"))[5] = -1;
+  parameters_.values(*model_.find_parameter("bn.running_mean"))[1] = -1;
+  parameters_.values(*model_.find_parameter("bn.running_var"))[2] = -0.25f;
+  write([](TensorView&) {});
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("'bn.running_var' is -0.25 at element 2 of 3"),
+                                     HasSubstr("variance")));
+}
+
+TEST_F(Weights, that_torch_save_wrote_are_told_from_damaged_ones) {
+  for (const char* begin : {"PK\x03\x04 zip", "\x80\x02 pickle"}) {
+    auto file = files_.create("/model.pt").value();
+    const std::string_view text = begin;
+    ASSERT_TRUE(file->write(std::as_bytes(std::span(text))).ok());
+    ASSERT_TRUE(file->close().ok());
+    auto loaded = kernels::Parameters::initialized(model_, 2).value();
+    const auto result = load_weights(files_, "/model.pt", loaded);
+    ASSERT_EQ(result.code(), Code::invalid_argument);
+    EXPECT_THAT(result.error().message, HasSubstr("safetensors.torch.save_file"));
+    ASSERT_TRUE(files_.remove("/model.pt").ok());
+  }
 }
 
 TEST_F(Weights, that_are_missing_or_of_another_shape_or_type_are_named) {
