@@ -74,7 +74,9 @@ Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& ob
       shared->headless = true;
       cancelled = shared->cancelled;
     }
-    observer.on_notice({"the cluster's head is gone; its jobs go on, waiting for another head"});
+    observer.on_notice(
+        {"the cluster's head is gone; waiting for another one, as jobs of a head with a store go "
+         "on"});
     // The old head may have died with the wish.
     if (cancelled) observer.on_notice({cancelled_later(job)});
     TROUPE_TRY(find_next_head(job));

@@ -88,8 +88,8 @@ private:
       if (!model_.find_parameter(name))
         return wrong(
             "model.fresh has '{}', but model '{}' has no parameter of that name; write names as "
-            "they are in its files, such as 'fc.weight'",
-            name, model_.name());
+            "they are in its files, such as '{}'",
+            name, model_.name(), model_.parameters().back().name);
     for (const ParameterInfo& info : model_.parameters())
       if (std::ranges::find(fresh, info.name) == fresh.end()) wanted_.push_back(info);
     return {};
@@ -112,8 +112,9 @@ private:
     const auto shape = turned ? kernels::Shape{info.shape[1], info.shape[0]} : info.shape;
     return wrong(
         "weights {}: tensor '{}{}' {}; model '{}' needs it as {}. Take weights of the same "
-        "model, or name it in model.fresh",
-        file_.string(), prefix_, info.name, what, model_.name(), kernels::to_string(shape));
+        "model, or put '{}' into model.fresh",
+        file_.string(), prefix_, info.name, what, model_.name(), kernels::to_string(shape),
+        info.name);
   }
 
   /// Whether a decoder's positions are there, and more after them: of a longer context. What a

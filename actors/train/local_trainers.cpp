@@ -27,7 +27,7 @@ void LocalTrainers::release() {
     caf::typed_response_promise<Halted> halted;
   };
   const auto round =
-      std::make_shared<Round>(trainers_.size() + 1, steps_done_, std::exchange(halted_, {}));
+      std::make_shared<Round>(Round{trainers_.size() + 1, steps_done_, std::exchange(halted_, {})});
   const auto released = [round] {
     if (--round->open == 0) round->halted.deliver(Halted{round->steps_done});
   };

@@ -1,6 +1,7 @@
 #include "actors/train/node_context.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {
   std::erase_if(jobs_, [](const auto& entry) { return entry.second.expired(); });
   auto& known = jobs_[setup.job];
   if (auto job = known.lock()) return job;
-  std::erase_if(failures_, [&](const Failure& x) { return !is_here(x.job); });
+  forget_failures();
   for (const auto& failure : failures_)
     if (failure.job == setup.job && failure.generation == setup.generation) return failure.reason;
   auto made = JobOnNode::make(setup);
@@ -76,10 +77,11 @@ Result<std::shared_ptr<JobOnNode>> NodeContext::job(const Setup& setup) {
   return made;
 }
 
-bool NodeContext::is_here(std::uint64_t job) {
-  return std::ranges::any_of(entries_, [job](const Entry& x) {
-    return x.job == job && caf::actor_cast<caf::actor>(x.actor) != nullptr;
-  });
+void NodeContext::forget_failures() {
+  std::set<std::uint64_t> here;
+  for (const Entry& x : entries_)
+    if (caf::actor_cast<caf::actor>(x.actor)) here.insert(x.job);
+  std::erase_if(failures_, [&](const Failure& x) { return !here.contains(x.job); });
 }
 
 void NodeContext::enroll(const Setup& setup, Role role, const caf::actor& actor) {

@@ -129,8 +129,8 @@ private:
     Error reason;
   };
 
-  /// One of the job's actors is on this node.
-  bool is_here(std::uint64_t job) TROUPE_REQUIRES(mutex_);
+  /// Those of jobs that have no actor here.
+  void forget_failures() TROUPE_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::vector<Failure> failures_ TROUPE_GUARDED_BY(mutex_);  ///< of jobs that are here
