@@ -75,8 +75,8 @@ Result<train::JobEnded> Client::follow(std::uint64_t job, train::JobObserver& ob
       cancelled = shared->cancelled;
     }
     observer.on_notice(
-        {"the cluster's head is gone; waiting for another one, as jobs of a head with a store go "
-         "on"});
+        {"the cluster's head is gone; waiting for another head (jobs of a head with a "
+         "store go on meanwhile)"});
     // The old head may have died with the wish.
     if (cancelled) observer.on_notice({cancelled_later(job)});
     TROUPE_TRY(find_next_head(job));

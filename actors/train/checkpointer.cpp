@@ -9,7 +9,8 @@
 namespace troupe::train {
 namespace {
 
-Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write& x) {
+Result<Saved> write(CheckpointStore& store, const JobConfig& config, const std::string& data_hash,
+                    const Write& x) {
   // Nothing in the result's bytes may depend on when or where it was made.
   const Metadata metadata{{"troupe.job", config.name},
                           {std::string(kResultsHashKey), config.results_hash()},
@@ -28,6 +29,7 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
   }
   // Only to go on from: the result is what it is.
   auto progress = metadata;
+  progress[std::string(kDataHashKey)] = data_hash;
   if (x.snapshot.skips > 0) progress[std::string(kSkipsKey)] = fmt::format("{}", x.snapshot.skips);
   if (config.optimizer.loss_scale != 0)
     progress[std::string(kLossScaleKey)] = x.snapshot.loss_scale.to_text();
@@ -46,12 +48,13 @@ Result<Saved> write(CheckpointStore& store, const JobConfig& config, const Write
 
 }  // namespace
 
-caf::behavior checkpointer(caf::event_based_actor*, JobConfig config) {
+caf::behavior checkpointer(caf::event_based_actor*, JobConfig config, std::string data_hash) {
   auto store =
       std::make_shared<CheckpointStore>(config.checkpoint.directory, config.checkpoint.keep);
   return {
-      [store, config = std::move(config)](const Write& x) -> caf::result<Saved> {
-        auto saved = write(*store, config, x);
+      [store, config = std::move(config),
+       data_hash = std::move(data_hash)](const Write& x) -> caf::result<Saved> {
+        auto saved = write(*store, config, data_hash, x);
         if (!saved.ok()) return remoting::to_caf(saved.error());
         return std::move(*saved);
       },

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <caf/event_based_actor.hpp>
 
 #include "actors/config/job_config.hpp"
@@ -14,8 +16,9 @@ struct Write {
   bool final_weights = false;  ///< the weights alone too, as the job's result
 };
 
-/// Writes checkpoints on a thread of its own, so that steps go on meanwhile. Detached.
-caf::behavior checkpointer(caf::event_based_actor* self, JobConfig config);
+/// Writes checkpoints on a thread of its own, so that steps go on meanwhile. Detached. `data_hash`
+/// is of the data that the job reads.
+caf::behavior checkpointer(caf::event_based_actor* self, JobConfig config, std::string data_hash);
 
 }  // namespace troupe::train
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include <caf/exit_reason.hpp>
@@ -65,6 +66,7 @@ public:
       ready.instruction_set = job_->instruction_set();
       ready.steps_per_epoch = job_->length().steps_per_epoch;
       ready.parameters = job_->replica().model().parameter_count();
+      if (setup_.generation == 1) tell_what_is_odd();
     } else {
       ready.code = static_cast<std::uint16_t>(hash.code());
       ready.message = hash.error().message;
@@ -83,6 +85,24 @@ private:
 
   std::string name() const { return fmt::format("reducer {}", setup_.index); }
 
+  /// What is no error, and that a person may not have meant.
+  void tell_what_is_odd() {
+    // The number is the job's: another one would give other bits.
+    const std::uint64_t threads = job_->config().threads_per_rank;
+    const std::uint64_t cpus = std::thread::hardware_concurrency();  // 0: not known
+    if (cpus > 0 && threads > cpus)
+      reporter_.say(
+          Notice{fmt::format("node {}: job.threads_per_rank is {}, but there are {} CPUs: "
+                             "threads will wait for each other",
+                             setup_.index, threads, cpus)});
+    // A damaged file may have been replaced.
+    const auto& data = job_->replica().resumed_data_hash();
+    if (setup_.index == 0 && !data.empty() && data != job_->data_hash())
+      reporter_.say(
+          Notice{"the data has changed since the checkpoint was written: the result will "
+                 "be that of neither data alone"});
+  }
+
   /// The replica's hash.
   Result<std::string> try_prepare() {
     TROUPE_ASSIGN(job_, context_->job(setup_));
@@ -100,7 +120,8 @@ private:
     CheckpointStore store(job_->config().checkpoint.directory, job_->config().checkpoint.keep);
     TROUPE_TRY(store.check_writable(
         fmt::format("{}-{}-{}", ::getpid(), setup_.job, setup_.generation * 65536 + setup_.index)));
-    checkpointer_ = self_->spawn<caf::detached + caf::linked>(checkpointer, job_->config());
+    checkpointer_ =
+        self_->spawn<caf::detached + caf::linked>(checkpointer, job_->config(), job_->data_hash());
     return job_->replica().hash();
   }
 

@@ -129,6 +129,7 @@ struct Progress {
   std::uint64_t steps_done = 0;
   std::uint64_t skips = 0;
   std::optional<LossScale> loss_scale;
+  std::string data_hash;
 };
 
 /// Takes the tensors of the checkpoint at `path` for `contents`, which are of `optimizer`.
@@ -171,6 +172,8 @@ Result<Progress> read_checkpoint(const std::string& path, const JobConfig& confi
       return Error{read.error().code, fmt::format("checkpoint {}: {}", path, read.error().message)};
     progress.loss_scale = *read;
   }
+  if (const auto data = metadata.find(std::string(kDataHashKey)); data != metadata.end())
+    progress.data_hash = data->second;
   progress.steps_done = found.entry.step;
   return progress;
 }
@@ -230,6 +233,7 @@ Result<std::unique_ptr<Replica>> Replica::make(const JobConfig& config, const ke
                                                            std::move(contents)));
   std::unique_ptr<Replica> replica(new Replica(config, std::move(state), length));
   replica->weights_hash_ = std::move(weights_hash);
+  replica->resumed_data_hash_ = std::move(progress.data_hash);
   replica->steps_done_ = progress.steps_done;
   replica->skips_ = progress.skips;
   if (progress.loss_scale) replica->loss_scale_ = *progress.loss_scale;

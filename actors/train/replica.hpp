@@ -24,6 +24,8 @@ namespace troupe::train {
 
 /// Metadata key of a checkpoint: JobConfig::results_hash() of the job that made it.
 inline constexpr std::string_view kResultsHashKey = "troupe.results_hash";
+/// JobOnNode::data_hash() of the job that made it.
+inline constexpr std::string_view kDataHashKey = "troupe.data_hash";
 /// And results_text().
 inline constexpr std::string_view kResultsKey = "troupe.results";
 
@@ -65,6 +67,8 @@ public:
   std::uint64_t steps_done() const { return steps_done_; }
   /// Of the file of weights that it started from; empty if it did not from one.
   const std::string& weights_hash() const { return weights_hash_; }
+  /// Of the data that the checkpoint's job read; empty if it began with none, or that does not say.
+  const std::string& resumed_data_hash() const { return resumed_data_hash_; }
 
   /// Takes a step: one optimizer update by the sum of all ranks' gradients, clipped as the job
   /// says, and the statistics moved. `gradient_sum` is all of the flat layout, in order; any split
@@ -119,7 +123,7 @@ private:
   std::uint64_t skips_ = 0;
   LossScale loss_scale_;
   std::vector<EpochFinished> epochs_;
-  std::string weights_hash_;
+  std::string weights_hash_, resumed_data_hash_;
 };
 
 }  // namespace troupe::train

@@ -18,6 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class DataFormatsJob : public testing::Test {
 protected:
@@ -155,6 +156,23 @@ TEST_F(DataFormatsJob, one_that_stopped_at_a_damaged_image_goes_on_without_it) {
   }
   ASSERT_TRUE(resumed.ended.ok()) << resumed.ended.error().message;
   EXPECT_EQ(resumed.ended->sha256, skipped.ended->sha256);
+  EXPECT_THAT(resumed.recorder.notices, Not(Contains(HasSubstr("data has changed"))));
+}
+
+TEST_F(DataFormatsJob, one_that_goes_on_with_other_data_says_so) {
+  auto config = image_job();
+  write("pictures/train/a/0.jpg", "no picture");
+  Outcome stopped, resumed;
+  run(stopped, config, 2);
+  ASSERT_EQ(stopped.ended.code(), Code::corrupt_data);
+  write("pictures/train/a/0.jpg", jpeg_of(picture(20, 20, 1), 20, 20));
+  {
+    Cluster cluster(2);
+    resumed.ended =
+        JobRunner(*cluster.head, config, {.job = 1, .resume = true}, resumed.recorder).run();
+  }
+  ASSERT_TRUE(resumed.ended.ok()) << resumed.ended.error().message;
+  EXPECT_THAT(resumed.recorder.notices, Contains(HasSubstr("data has changed")));
 }
 
 TEST_F(DataFormatsJob, damaged_images_may_be_skipped_on_any_number_of_nodes_and_are_told) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <thread>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/actors/job/cluster.hpp"
@@ -39,6 +42,24 @@ TEST(JobRunner, trains_to_the_end_and_says_each_step_and_epoch_once) {
   EXPECT_EQ(ended->steps, 20u);
   EXPECT_TRUE(std::filesystem::exists(ended->path));
   EXPECT_EQ(ended->sha256.size(), 64u);
+}
+
+TEST(JobRunner, says_when_a_rank_has_more_threads_than_its_node_has_cpus) {
+  const auto notices = [](std::uint64_t threads) {
+    TemporaryFolder folder;
+    auto config = synthetic_job(folder.path());
+    config.threads_per_rank = threads;
+    Cluster cluster(1);
+    Recorder recorder;
+    EXPECT_TRUE(JobRunner(*cluster.head, config, {}, recorder).run().ok());
+    return recorder.notices;
+  };
+  const std::uint64_t cpus = std::thread::hardware_concurrency();
+  EXPECT_THAT(notices(1), testing::IsEmpty());
+  EXPECT_THAT(notices(cpus + 1),
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr(fmt::format("job.threads_per_rank is {}", cpus + 1)),
+                  testing::HasSubstr(fmt::format("{} CPUs", cpus)))));
 }
 
 TEST(JobRunner, ends_in_the_same_weights_on_any_number_of_nodes) {
