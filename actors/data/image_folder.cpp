@@ -34,6 +34,16 @@ Status check_folder(const path& name) {
                       name.native())};
 }
 
+/// What has no size, by `error`.
+Error wrong_file(const path& name, const std::error_code& error) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(name, unknown) && !unknown)
+    return {Code::corrupt_data,
+            fmt::format("{} is not a file, but here are a class's images; move it away",
+                        name.native())};
+  return internal::system_error("look at", name, error.value());
+}
+
 bool is_picture(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -105,12 +115,8 @@ Status ImageFolder::hash() {
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const path name = path_of(files_[i]);
     std::error_code error;
-    if (!std::filesystem::is_regular_file(name, error) && !error)
-      return {Code::corrupt_data,
-              fmt::format("{} is not a file, but here are a class's images; move it away",
-                          name.native())};
-    const auto size = error ? 0 : std::filesystem::file_size(name, error);
-    if (error) return internal::system_error("look at", name, error.value());
+    const auto size = std::filesystem::file_size(name, error);
+    if (error) return wrong_file(name, error);
     hash.add(std::uint64_t{files_[i].label});
     hash.add(std::string_view(files_[i].name));
     hash.add(std::uint64_t{size});

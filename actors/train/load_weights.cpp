@@ -42,11 +42,8 @@ bool read(const TensorView& tensor, std::span<float> values) {
 }
 
 /// A zip file, or a pickle of the time before.
-bool is_torch_save(FileSystem& files, const std::filesystem::path& file) {
-  const auto content = files.read(file);
-  if (!content.ok()) return false;
+bool is_torch_save(std::span<const std::byte> bytes) {
   const auto begins = [&](std::string_view with) {
-    const auto bytes = std::as_const(*content).bytes();
     return bytes.size() > with.size() && std::memcmp(bytes.data(), with.data(), with.size()) == 0;
   };
   return begins("PK\x03\x04") || begins("\x80\x02");
@@ -155,10 +152,10 @@ private:
     };
     if (const auto bad = kernels::find_non_finite(values); bad < values.size())
       return wrong_element(bad, "and what is computed from that is no number");
-    const bool is_variance =
-        info.kind == kernels::ParameterKind::statistic && info.name.ends_with("running_var");
+    if (info.kind != kernels::ParameterKind::statistic || !info.name.ends_with("running_var"))
+      return {};
     const auto negative = std::ranges::find_if(values, [](float x) { return x < 0; });
-    if (is_variance && negative != values.end())
+    if (negative != values.end())
       return wrong_element(static_cast<std::size_t>(negative - values.begin()),
                            "but a variance is never negative");
     return {};
@@ -192,8 +189,10 @@ private:
 
 Result<LoadedWeights> load_weights(FileSystem& files, const std::filesystem::path& file,
                                    kernels::Parameters& parameters, const LoadOptions& options) {
-  auto read = read_safetensors(files, file, Checksum::if_present);
-  if (read.code() == Code::corrupt_data && is_torch_save(files, file))
+  const auto bytes = files.read(file);
+  const auto read = bytes.ok() ? decode_safetensors(*bytes, file.native(), Checksum::if_present)
+                               : Result<TensorFile>(bytes.error());
+  if (read.code() == Code::corrupt_data && is_torch_save(bytes->bytes()))
     return Error{Code::invalid_argument,
                  fmt::format("weights {}: this is what torch.save writes; write it again with "
                              "safetensors.torch.save_file(model.state_dict(), ...)",

@@ -43,9 +43,9 @@ struct LoadedWeights {
 /// "lm_head.weight", which must be the embedding's.
 ///
 /// Errors: those of read_safetensors and find_layout; `invalid_argument` naming file and tensor for
-/// the first that is missing, of another shape or type, or has an element that is not finite, and
-/// for a name in `fresh` that is none.
-/// The parameters are then unchanged.
+/// the first that is missing, of another shape or type, or has an element that is not finite or a
+/// negative variance, for a file of torch.save, and for a name in `fresh` that is none. The
+/// parameters are then unchanged.
 Result<LoadedWeights> load_weights(FileSystem& files, const std::filesystem::path& file,
                                    kernels::Parameters& parameters,
                                    const LoadOptions& options = {});
